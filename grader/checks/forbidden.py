@@ -1,0 +1,42 @@
+"""forbidden: no library call that would do the exercise, judged by what ran.
+
+The operator profiler names composite calls even where Python's modes are switched off; the trace adds the
+public function's name and its place.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.checks.registry import View, check
+from grader.report import Finding
+from grader.spec.checks import ForbiddenOptions
+
+FAMILIES = {
+    "attention": re.compile(
+        r"scaled_dot_product|multi_head_attention|flex_attention|_flash_attention|_efficient_attention|"
+        r"transformer_encoder_layer|_transform_bias_rescale_qkv|fused_sdp|_mha_"
+    ),
+    "softmax": re.compile(r"soft(max|min)|logsumexp"),
+}
+
+
+@check("forbidden", lambda view: view.trial.raises is None and not view.trial.gradient_of)
+def forbidden(view: View) -> Finding | None:
+    """No operator or function of a refused family ran."""
+    options = ForbiddenOptions.model_validate(view.options)
+    ran = [name.removeprefix("aten::") for name in sorted(view.actual.operators)]
+    if view.actual.operations is not None:
+        ran += [operation.op.removeprefix("aten.") for operation in view.actual.operations]
+    for name in [*view.actual.called, *ran]:
+        family = _family(name, options)
+        if family is not None:
+            place = view.actual.called.get(name)
+            return view.finding("forbidden", "library_call", place, call=name, family=family)
+    return None
+
+
+def _family(name: str, options: ForbiddenOptions) -> str | None:
+    if name in options.operations:
+        return name
+    return next((family for family in options.families if FAMILIES[family].search(name)), None)

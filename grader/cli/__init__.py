@@ -1,0 +1,1 @@
+"""The commands, one module each. Importing any of them imports no torch."""

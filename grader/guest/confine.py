@@ -1,0 +1,47 @@
+"""What a runner does to itself before the submission's first byte: the plain limits.
+
+Its own session (so that the whole group can be killed), death with the zygote, resource limits, a scratch
+folder, and no descriptor but its channel and its output. A stricter sandbox adds to this, never replaces it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_OPEN_FILES = 256
+
+
+def confine(limits: dict[str, Any], scratch: str, channel: int, output: int) -> None:
+    """Applies the limits to this process. Must run in the fresh fork, before anything is loaded."""
+    os.setsid()
+    _die_with_parent()
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.dup2(channel, 3)
+    os.closerange(4, 1 << 12)
+    os.chdir(scratch)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_CPU, int(limits["cpu_seconds"]))
+    _limit(resource.RLIMIT_FSIZE, int(limits["file_bytes"]))
+    _limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
+
+
+def _die_with_parent() -> None:
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    except (OSError, AttributeError):
+        # Not Linux: the zygote kills its runners itself when it ends.
+        return
+
+
+def _limit(kind: int, value: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (ceiling, ceiling))

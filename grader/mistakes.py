@@ -1,0 +1,168 @@
+"""Which known mistake explains a submission?
+
+A wrong version explains it when both behave alike: equal results on every ordinary trial, and the same
+findings in every family of checks that the mistake touches. Values are compared with the mistake's own
+results, so the name says what was computed, not merely that something is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.fold import Fold, fold, views
+from grader.inputs import Phase, Trial
+from grader.numerics import exact_gap, logic_gap
+from grader.observe import Facts, ItemsFacts, MembersFacts, Observation, ScalarFacts, TensorFacts
+from grader.report import Finding, Outcome, Status
+from grader.spec.model import Problem
+from grader.versions import Version, Versions
+
+_VALUE = "value"
+_FAMILY = {
+    "returns": _VALUE,
+    "shape": _VALUE,
+    "finite": _VALUE,
+    "values": _VALUE,
+    "causality": _VALUE,
+    "no_copy": "memory",
+    "strides": "memory",
+    "single_storage": "memory",
+    "contiguous": "memory",
+    "allocation": "memory",
+    "forbidden": "operations",
+    "required": "operations",
+    "gradient": "gradient",
+    "mutation": "mutation",
+    "determinism": "determinism",
+    "raises": "raises",
+    "dtype": "dtype",
+    "device": "device",
+}
+
+# A finding as it is compared between versions.
+Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What a version does: its findings by family, and its observations trial by trial."""
+
+    families: dict[str, frozenset[Key]]
+    observations: tuple[Observation | None, ...]
+
+
+def behaviour(trials: Sequence[Trial], actuals: Sequence[Observation | None], folds: Sequence[Fold]) -> Behaviour:
+    """The behaviour of a version, for comparison."""
+    families: dict[str, set[Key]] = {}
+    for entry in folds:
+        if entry.status is Status.FAILED:
+            keys = {_key(finding, trials) for finding in entry.findings}
+            families.setdefault(_family_of(entry, keys), set()).update(keys)
+    return Behaviour({name: frozenset(keys) for name, keys in families.items()}, tuple(actuals))
+
+
+def _family_of(entry: Fold, keys: set[Key]) -> str:
+    """Numbers that are wrong only in low precision are a family of their own."""
+    family = _FAMILY.get(entry.check, entry.check)
+    low = all(key[3] in ("float32", "bfloat16", "float16") for key in keys)
+    return "precision" if family == _VALUE and low else family
+
+
+def _key(finding: Finding, trials: Sequence[Trial]) -> Key:
+    trial = trials[finding.trial] if finding.trial is not None else None
+    group = "" if trial is None else trial.dtype if trial.phase is Phase.HYGIENE else str(trial.phase)
+    return finding.check, finding.code, str(finding.data.get("of", "")), group
+
+
+def known_behaviour(problem: Problem, versions: Versions, version: Version, trials: Sequence[Trial]) -> Behaviour:
+    """What a known version does on these trials."""
+    actuals = [versions.observe(version.name, trial) for trial in trials]
+    return behaviour(trials, actuals, fold(problem, views(problem, trials, actuals, versions), len(trials)))
+
+
+def explain(problem: Problem, versions: Versions, trials: Sequence[Trial], mine: Behaviour) -> list[str]:
+    """The ids of the known mistakes that explain a failed submission, in the problem file's order."""
+    known = [(version, known_behaviour(problem, versions, version, trials)) for version in versions.wrong]
+    matches = [(v, b) for v, b in known if _explains(trials, b, mine, frozenset(b.families))]
+    if _VALUE in mine.families and not any(_VALUE in b.families for _, b in matches):
+        # Same numbers, other memory: the numbers are still worth a name.
+        by_value = [(v, b) for v, b in known if _VALUE in b.families]
+        matches += [(v, b) for v, b in by_value if _explains(trials, b, mine, frozenset([_VALUE]))]
+    found = {v.mistake for v, b in matches if not any(set(b.families) < set(o.families) for _, o in matches)}
+    return [mistake.id for mistake in problem.mistakes if mistake.id in found]
+
+
+def _explains(trials: Sequence[Trial], known: Behaviour, mine: Behaviour, families: frozenset[str]) -> bool:
+    if not families or not known.families:
+        return False
+    for family in families - {_VALUE}:
+        if mine.families.get(family) != known.families[family]:
+            return False
+    if _VALUE in families:
+        return _VALUE in mine.families and _same_results(trials, known, mine)
+    if "gradient" in families:
+        return _same_gradients(trials, known, mine)
+    return True
+
+
+def _same_results(trials: Sequence[Trial], known: Behaviour, mine: Behaviour) -> bool:
+    pairs = zip(trials, known.observations, mine.observations, strict=True)
+    chosen = [(k, m) for trial, k, m in pairs if _compares(trial)]
+    return bool(chosen) and all(_agree(k, m) for k, m in chosen)
+
+
+def _compares(trial: Trial) -> bool:
+    special = trial.traced or trial.gradient_of or trial.raises or trial.parameters
+    return trial.phase in (Phase.EXACT, Phase.LOGIC) and not special
+
+
+def _agree(known: Observation | None, mine: Observation | None) -> bool:
+    if known is None or mine is None:
+        return known is mine
+    if known.outcome is not Outcome.RETURNED or mine.outcome is not Outcome.RETURNED:
+        raised = known.raised and mine.raised
+        return known.outcome is mine.outcome and bool(raised) and known.raised.type == mine.raised.type  # type: ignore[union-attr]
+    if len(known.results) != len(mine.results):
+        return False
+    return all(_equal(k, m) for k, m in zip(known.results, mine.results, strict=True))
+
+
+def _equal(known: Facts, mine: Facts) -> bool:
+    if isinstance(known, TensorFacts) and isinstance(mine, TensorFacts):
+        return _equal_tensors(known, mine)
+    if isinstance(known, ItemsFacts) and isinstance(mine, ItemsFacts):
+        return len(known.items) == len(mine.items) and all(
+            _equal(k, m) for k, m in zip(known.items, mine.items, strict=True)
+        )
+    if isinstance(known, MembersFacts) and isinstance(mine, MembersFacts):
+        return known.members.keys() == mine.members.keys() and all(
+            _equal(value, mine.members[key]) for key, value in known.members.items()
+        )
+    if isinstance(known, ScalarFacts) and isinstance(mine, ScalarFacts):
+        return known.value == mine.value
+    return type(known) is type(mine)
+
+
+def _equal_tensors(known: TensorFacts, mine: TensorFacts) -> bool:
+    if known.shape != mine.shape or known.data is None or mine.data is None:
+        return known.shape == mine.shape and known.data is mine.data
+    if not known.data.is_floating_point() or not mine.data.is_floating_point():
+        return exact_gap(mine.data, known.data) is None
+    return logic_gap(mine.data, known.data) is None
+
+
+def _same_gradients(trials: Sequence[Trial], known: Behaviour, mine: Behaviour) -> bool:
+    for trial, k, m in zip(trials, known.observations, mine.observations, strict=True):
+        if trial.phase is not Phase.LOGIC or not trial.gradient_of or k is None or m is None:
+            continue
+        if (k.gradient is None) != (m.gradient is None):
+            return False
+        if k.gradient is None or m.gradient is None:
+            continue
+        for one, two in zip(k.gradient.inputs, m.gradient.inputs, strict=False):
+            if (one is None) != (two is None):
+                return False
+            if one is not None and two is not None and logic_gap(two, one) is not None:
+                return False
+    return True
