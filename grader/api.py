@@ -60,7 +60,9 @@ def grade(
 ) -> Report:
     """Grades a file (a Path) or source text. Without an engine, a shared one is started and kept warm."""
     file = str(source) if isinstance(source, Path) else "submission.py"
-    data = _read(source) if isinstance(source, Path) else source.encode() if isinstance(source, str) else source
+    data = (
+        _read(source) if isinstance(source, Path) else source.encode() if isinstance(source, str) else source
+    )
     made = task(default_library(packs), problem)
     return judge_grade(made, Submission(data, file), engine or _shared_engine(), seed=seed, device=device)
 
@@ -114,7 +116,9 @@ def _gather(value: Any, parts: dict[str, str], seen: set[int]) -> None:
 
 def _globals_of(value: Any) -> dict[str, Any]:
     """The module-level names that a function or the methods of a class use."""
-    functions = [value] if inspect.isfunction(value) else [f for f in vars(value).values() if inspect.isfunction(f)]
+    functions = (
+        [value] if inspect.isfunction(value) else [f for f in vars(value).values() if inspect.isfunction(f)]
+    )
     used: dict[str, Any] = {}
     for function in functions:
         names = _names(function.__code__)
@@ -135,7 +139,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(f"`{path}` cannot be read", where=str(path), cause=error.strerror or str(error)) from None
+        raise UsageError(
+            f"`{path}` cannot be read", where=str(path), cause=error.strerror or str(error)
+        ) from None
 
 
 _engine: Engine | None = None

@@ -97,6 +97,10 @@ class ProblemFileError(MhaquizError):
         )
         self.mistakes = mistakes
 
+    def to_json(self) -> dict[str, object]:
+        """As every error, with each mistake's place."""
+        return {**super().to_json(), "mistakes": [vars(mistake) for mistake in self.mistakes]}
+
 
 class GraderError(MhaquizError):
     """The grader's own fault: never costs a score or an attempt."""

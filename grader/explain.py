@@ -105,13 +105,14 @@ class Words:
                 return actual.operations
         return ()
 
-    def _rank(self, finding: Finding) -> tuple[bool, int, int, bool, int]:
-        """Visible before hidden, logic before precision, small before large, float32 (the traced one) first."""
+    def _rank(self, finding: Finding) -> tuple[bool, int, bool, int, bool, int]:
+        """Visible, logic, with a place, small, float32 (the traced one): each before what is not."""
         if finding.trial is None:
-            return (True, 9, 0, True, 0)
+            return (True, 9, True, 0, True, 0)
         trial = self.trials[finding.trial]
         size = sum(buffer.numel() for buffer in trial.buffers)
-        return (not trial.visible, _PHASES[trial.phase], size, trial.dtype != "float32", finding.trial)
+        phase, placeless = _PHASES[trial.phase], finding.place is None
+        return (not trial.visible, phase, placeless, size, trial.dtype != "float32", finding.trial)
 
     def _place(self, check: str) -> Place | None:
         """For findings about memory: where the traced run copied first."""
@@ -185,7 +186,9 @@ def _mask(asked: TensorFacts, yours: TensorFacts) -> Picture | None:
     right, got = _open(asked.data), _open(yours.data)
     if right is None or got is None:
         return None
-    differs = (right != got).flatten(0, -3).any(-1).any(-1) if right.dim() > 2 else torch.ones(1, dtype=torch.bool)
+    differs = (
+        (right != got).flatten(0, -3).any(-1).any(-1) if right.dim() > 2 else torch.ones(1, dtype=torch.bool)
+    )
     first = int(differs.int().argmax())
     right, got = (t.reshape(-1, *t.shape[-2:])[first, :_MASK_CELLS, :_MASK_CELLS] for t in (right, got))
     data = {"asked": right.tolist(), "yours": got.tolist(), "rows": "query", "columns": "key"}
@@ -232,7 +235,14 @@ def load_failure(problem: Problem, file: str, source: str, run: Run) -> dict[str
     column = facts.get("column")
     where = file + (f":{line}:{column}" if line and column else f":{line}" if line else "")
     next_step = f"correct the file, then run `mhaquiz attempt {problem.id} {file}`"
-    error = {"where": where, "what": what, "cause": cause, "next": next_step, "fault": "submission", "exit_code": 1}
+    error = {
+        "where": where,
+        "what": what,
+        "cause": cause,
+        "next": next_step,
+        "fault": "submission",
+        "exit_code": 1,
+    }
     trace = _load_trace(facts, source, file)
     return {
         "verdict": Verdict.INVALID,
@@ -264,12 +274,19 @@ def _load_words(problem: Problem, facts: Mapping[str, Any], source: str) -> tupl
 def _missing_entry(problem: Problem, facts: Mapping[str, Any], source: str) -> tuple[str, str]:
     entry = str(facts.get("entry"))
     if not source.strip():
-        return f"the file is empty; it must define `{entry}`", "the file was not saved, or another one was meant"
+        return (
+            f"the file is empty; it must define `{entry}`",
+            "the file was not saved, or another one was meant",
+        )
     names = [str(name) for name in facts.get("names", [])]
     close = difflib.get_close_matches(entry, names, 1, 0.5)
     if close:
         return f"found `{close[0]}`, did you mean `{entry}`?", f"the problem asks for `{problem.signature}`"
-    others = f"it defines {', '.join(f'`{n}`' for n in names[:5])}" if names else "it defines nothing that can be called"
+    others = (
+        f"it defines {', '.join(f'`{n}`' for n in names[:5])}"
+        if names
+        else "it defines nothing that can be called"
+    )
     return f"the file does not define `{entry}`", others
 
 

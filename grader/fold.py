@@ -85,7 +85,9 @@ def fold(problem: Problem, seen: Sequence[View], planned: int) -> list[Fold]:
 def _fold_one(
     problem: Problem, name: str, seen: Sequence[View], folds: Mapping[str, Fold], *, complete: bool
 ) -> Fold:
-    blocker = next((w for w in KINDS[name].waits_for if w in folds and folds[w].status is not Status.PASSED), None)
+    blocker = next(
+        (w for w in KINDS[name].waits_for if w in folds and folds[w].status is not Status.PASSED), None
+    )
     if blocker is not None:
         root = folds[blocker].waits_for or blocker
         return Fold(name, Status.SKIPPED, waits_for=root, reason=f"waits for {root}")

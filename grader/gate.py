@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.api import task
 from grader.content import Library
-from grader.errors import Mistake, MhaquizError, ProblemFileError
+from grader.errors import MhaquizError, Mistake, ProblemFileError
 from grader.host.engine import Engine
 from grader.judge import Submission, Task, grade
 from grader.plan import has_floats
@@ -28,7 +28,7 @@ _DEGENERATE = {
     "bfloat16-inside": None,
     "first-input-returned": "_first(args)",
 }
-_WRAPPER = '''
+_WRAPPER = """
 
 import copy as _copy
 
@@ -50,7 +50,7 @@ def _low(args):
 def _back(out, args):
     dtype = next((a.dtype for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()), torch.float32)
     return _each(out, lambda t: t.to(dtype))
-'''
+"""
 _FUNCTION = """
 def {entry}(*args):
     {low}out = reference(*args)
@@ -112,9 +112,9 @@ def gate(library: Library, problem: str, engine: Engine) -> Gated:
         return Gated(problem, tuple(error.mistakes))
     except MhaquizError as error:
         return Gated(problem, (Mistake(error.where or problem, 1, 1, f"{error.what} {error.cause}".strip()),))
-    if errors:
+    if not any(version.name == "reference" for version in listed):
         return Gated(problem, tuple(errors))
-    return _Gate(library, made, engine).run()
+    return _Gate(library, made, engine, errors).run()
 
 
 def stray_files(library: Library) -> Iterator[Mistake]:
@@ -141,10 +141,14 @@ def _listed(library: Library, made: Task, listed: Sequence[Version]) -> Iterator
     for mistake in made.problem.mistakes:
         if mistake.id not in wrong:
             name = "wrong_" + mistake.id.replace("-", "_")
-            yield Mistake(path, *_find(path, mistake.id), f"mistake `{mistake.id}` has no `{name}` in {solution}")
+            yield Mistake(
+                path, *_find(path, mistake.id), f"mistake `{mistake.id}` has no `{name}` in {solution}"
+            )
     for name, version in wrong.items():
         if name not in ids:
-            yield Mistake(solution, version.line, 1, f"`{version.name}` makes the mistake `{name}`, which {path} lacks")
+            yield Mistake(
+                solution, version.line, 1, f"`{version.name}` makes the mistake `{name}`, which {path} lacks"
+            )
 
 
 def _find(path: str, word: str) -> tuple[int, int]:
@@ -189,7 +193,10 @@ class _Gate:
             self.error(version.line, f"`{version.name}` {_came_out(report)}, expected {kill.expected}")
         elif wrong and named != (version.mistake,):
             said = ", ".join(f"`{name}`" for name in named) or "nothing"
-            self.error(version.line, f"`{version.name}` is named as {said}, expected `{version.mistake}`: {_why(report)}")
+            self.error(
+                version.line,
+                f"`{version.name}` is named as {said}, expected `{version.mistake}`: {_why(report)}",
+            )
 
     def starter(self) -> None:
         # One more statement, so that it is graded and not merely recognised as the starter.
@@ -205,7 +212,9 @@ class _Gate:
         kill = Kill(f"({name})", "failed", str(report.verdict))
         self.kills.append(kill)
         if not kill.good:
-            self.error(1, f"the degenerate answer `{name}` {_came_out(report)}: no case tells it from the reference")
+            self.error(
+                1, f"the degenerate answer `{name}` {_came_out(report)}: no case tells it from the reference"
+            )
 
     def error(self, line: int, message: str) -> None:
         self.errors.append(Mistake(self.made.versions.filename, line, 1, message))

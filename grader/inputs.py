@@ -19,6 +19,7 @@ from grader.guest.harness import DTYPES, to_bytes
 from grader.host.engine import Request
 from grader.layouts import Strided, lay_out
 from grader.spec.model import (
+    OMIT,
     Case,
     DictInput,
     ErrorCase,
@@ -33,7 +34,6 @@ from grader.spec.shapes import evaluate, parse_shape, resolve_sizes
 from grader.values import Wish, make_values
 
 FLOATS = ("float64", "float32", "bfloat16", "float16")
-OMIT = "omit"
 
 
 class Phase(StrEnum):
@@ -140,7 +140,9 @@ class Trial:
                 pairs.append((None, []) if cotangent is None else (len(buffers), list(cotangent.shape)))
                 buffers += [] if cotangent is None else [cotangent.reshape(-1)]
             header["gradient"] = {"of": self.gradient_of, "parameters": self.parameters, "cotangents": pairs}
-        header["buffers"] = [{"dtype": str(b.dtype).removeprefix("torch."), "numel": b.numel()} for b in buffers]
+        header["buffers"] = [
+            {"dtype": str(b.dtype).removeprefix("torch."), "numel": b.numel()} for b in buffers
+        ]
         return Request(header, [to_bytes(buffer) for buffer in buffers])
 
 
@@ -170,7 +172,9 @@ class _Maker:
     def tensor(self, name: str, spec: TensorInput) -> dict[str, Any]:
         shape = parse_shape(spec.shape).resolve(self.sizes)
         dtype = self.dtype if spec.dtype == "float" else spec.dtype
-        kind = spec.values or ("bool" if dtype == "bool" else "ids" if dtype.startswith("int") else self.problem.values)
+        kind = spec.values or (
+            "bool" if dtype == "bool" else "ids" if dtype.startswith("int") else self.problem.values
+        )
         wish = Wish(shape, dtype, spec.options, self.sizes, self.generator)
         return self.place(name, make_values(kind, wish), dtype, lay_out(shape, spec.layout, self.sizes))
 
@@ -183,12 +187,22 @@ class _Maker:
         argument.of(self.buffers).copy_(values)
         self.arguments.append(argument)
         wants = name in self.graded and DTYPES[dtype].is_floating_point
-        return {"k": "t", "b": argument.buffer, "s": view.shape, "st": view.stride, "o": view.offset, "g": wants}
+        return {
+            "k": "t",
+            "b": argument.buffer,
+            "s": view.shape,
+            "st": view.stride,
+            "o": view.offset,
+            "g": wants,
+        }
 
     def library_module(self, name: str, spec: ModuleInput) -> dict[str, Any]:
         config = {key: evaluate(value, self.sizes) for key, value in spec.torch_mha.items()}
         width = int(config["embed_dim"])
-        shapes = {"in_proj_weight": (3 * width, width), "out_proj.weight": (width, width)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "in_proj_weight": (3 * width, width),
+            "out_proj.weight": (width, width),
+        }
         if config.get("bias", True):
             shapes |= {"in_proj_bias": (3 * width,), "out_proj.bias": (width,)}
         state = {}
@@ -225,12 +239,14 @@ class Planner:
         self.problem = problem
         self.seed = seed
         self.device = device
+        cases: list[Case | ErrorCase] = [*problem.cases, *problem.errors]
         self._sizes = {
-            case.name: resolve_sizes(case.sizes, random.Random(f"{seed}/{case.name}"))
-            for case in (*problem.cases, *problem.errors)
+            case.name: resolve_sizes(case.sizes, random.Random(f"{seed}/{case.name}")) for case in cases
         }
 
-    def trial(self, case: Case | ErrorCase, phase: Phase, dtype: str, key: str, graded: Sequence[str] = ()) -> Trial:
+    def trial(
+        self, case: Case | ErrorCase, phase: Phase, dtype: str, key: str, graded: Sequence[str] = ()
+    ) -> Trial:
         """One trial of a case."""
         sizes = self._sizes[case.name]
         full_key = f"{case.name}/{phase}/{dtype}/{key}"
@@ -260,7 +276,10 @@ class Planner:
             device=self.device,
         )
         if isinstance(case, ErrorCase):
-            return replace(plain, raises=case.raises, unchanged=tuple(case.unchanged), only=frozenset(["raises"]))
+            bad = replace(
+                plain, raises=case.raises, unchanged=tuple(case.unchanged), only=frozenset(["raises"])
+            )
+            return replace(bad, steps=plain.steps[: case.steps])
         only = None if case.only is None else frozenset(case.only)
         return replace(plain, only=only, skip=frozenset(case.skip))
 

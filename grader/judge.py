@@ -1,7 +1,7 @@
 """One submission, one report: the order of events and nothing else.
 
-    plan trials -> run the submission -> observe the reference -> fold the checks -> confirm what only low
-    precision showed -> name the mistake -> word everything.
+plan trials -> run the submission -> observe the reference -> fold the checks -> confirm what only low
+precision showed -> name the mistake -> word everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from grader.inputs import Phase, Planner, Trial
 from grader.observe import Observation, decode, digests
 from grader.plan import plan, redraw, with_cotangents
 from grader.report import CaseResult, Finding, NamedMistake, Outcome, Report, RunSummary, Status, Verdict
-from grader.spec.model import Problem
+from grader.spec.model import Case, ErrorCase, Problem
 from grader.version import VERSION
 from grader.versions import Versions, entries_of
 
@@ -45,7 +45,11 @@ class Submission:
     def filename(self) -> str:
         """The file's own name, for the runner."""
         name = self.file.replace("\\", "/").rsplit("/", 1)[-1]
-        return name if name.endswith(".py") and name.isprintable() and len(name.encode()) < 100 else "submission.py"
+        return (
+            name
+            if name.endswith(".py") and name.isprintable() and len(name.encode()) < 100
+            else "submission.py"
+        )
 
     @property
     def text(self) -> str:
@@ -111,12 +115,16 @@ def _grade(task: Task, submission: Submission, engine: Engine, blank: Report) ->
         return replace(blank, verdict=Verdict.NOT_STARTED, notes=(explain.NOT_STARTED,))
     judged = _judge(task, submission, engine, blank.seed, blank.device)
     if judged.run.load_failure is not None:
-        return replace(blank, **explain.load_failure(task.problem, submission.file, submission.text, judged.run))
+        return replace(
+            blank, **explain.load_failure(task.problem, submission.file, submission.text, judged.run)
+        )
     folds = _confirm(task, submission, engine, blank, judged)
     judged = replace(judged, folds=folds)
     passed = all(entry.status is Status.PASSED for entry in folds)
     errored = any(entry.status is Status.ERRORED for entry in folds)
-    words = explain.Words(task.problem, submission.text, submission.file, judged.trials, judged.actuals, task.versions)
+    words = explain.Words(
+        task.problem, submission.text, submission.file, judged.trials, judged.actuals, task.versions
+    )
     return replace(
         blank,
         verdict=Verdict.PASSED if passed else Verdict.GRADER_ERROR if errored else Verdict.FAILED,
@@ -153,7 +161,9 @@ def _run(
     largest = max((sum(b.numel() * b.element_size() for b in t.buffers) for t in trials), default=0)
     bound = max(_LEAST_RESULT_BYTES, 4 * largest)
     requests = [trial.request(bound) for trial in trials]
-    run = engine.run(submission.source, submission.filename, entries_of(task.problem), requests, limits(task.problem))
+    run = engine.run(
+        submission.source, submission.filename, entries_of(task.problem), requests, limits(task.problem)
+    )
     lines = submission.text.splitlines()
     actuals: list[Observation | None] = [None] * len(trials)
     for index, frame in enumerate(run.frames[: len(trials)]):
@@ -190,7 +200,9 @@ def _late(actuals: Sequence[Observation | None], run: Run) -> frozenset[int]:
     return frozenset(late)
 
 
-def _confirm(task: Task, submission: Submission, engine: Engine, blank: Report, judged: _Judged) -> list[Fold]:
+def _confirm(
+    task: Task, submission: Submission, engine: Engine, blank: Report, judged: _Judged
+) -> list[Fold]:
     """Drops findings of the hygiene run that do not repeat on two fresh draws."""
     doubtful = [entry for entry in judged.folds if _only_hygiene(entry, judged.trials)]
     if not doubtful:
@@ -199,8 +211,14 @@ def _confirm(task: Task, submission: Submission, engine: Engine, blank: Report, 
     if all(confirmed.values()):
         return judged.folds
     cleared = {check for check, repeats in confirmed.items() if not repeats}
-    seen = views(task.problem, judged.trials, judged.actuals, task.versions, _late(judged.actuals, judged.run))
-    kept = [v for v in seen if v.trial.phase is not Phase.HYGIENE or not _cleared_by(cleared, judged.folds, v.index)]
+    seen = views(
+        task.problem, judged.trials, judged.actuals, task.versions, _late(judged.actuals, judged.run)
+    )
+    kept = [
+        v
+        for v in seen
+        if v.trial.phase is not Phase.HYGIENE or not _cleared_by(cleared, judged.folds, v.index)
+    ]
     return fold(task.problem, kept, len(kept) + len(judged.trials) - len(seen))
 
 
@@ -212,7 +230,8 @@ def _only_hygiene(entry: Fold, trials: Sequence[Trial]) -> bool:
     numeric = entry.check in ("values", "gradient") and entry.findings
     codes = {"value", "wrong", "nonfinite"}
     return bool(numeric) and all(
-        f.trial is not None and trials[f.trial].phase is Phase.HYGIENE and f.code in codes for f in entry.findings
+        f.trial is not None and trials[f.trial].phase is Phase.HYGIENE and f.code in codes
+        for f in entry.findings
     )
 
 
@@ -243,18 +262,23 @@ def _spread(findings: Sequence[Finding]) -> Sequence[Finding]:
 def _cases(problem: Problem, judged: _Judged) -> list[CaseResult]:
     failed = failed_trials(judged.folds)
     results = []
-    for case in (*problem.cases, *problem.errors):
+    cases: list[Case | ErrorCase] = [*problem.cases, *problem.errors]
+    for case in cases:
         indices = [i for i, trial in enumerate(judged.trials) if trial.case == case.name]
         unseen = any(judged.actuals[i] is None for i in indices)
         sizes = judged.trials[indices[0]].sizes if indices else {}
-        results.append(CaseResult(case.name, case.visible, not unseen and failed.isdisjoint(indices), dict(sizes)))
+        results.append(
+            CaseResult(case.name, case.visible, not unseen and failed.isdisjoint(indices), dict(sizes))
+        )
     return results
 
 
 def _named(task: Task, judged: _Judged) -> list[NamedMistake]:
     mine = mistakes.behaviour(judged.trials, judged.actuals, judged.folds)
     ids = mistakes.explain(task.problem, task.versions, judged.trials, mine)
-    return [NamedMistake(m.id, m.title, f"{m.what} {m.why}", m.fix) for m in task.problem.mistakes if m.id in ids]
+    return [
+        NamedMistake(m.id, m.title, f"{m.what} {m.why}", m.fix) for m in task.problem.mistakes if m.id in ids
+    ]
 
 
 def _summary(judged: _Judged, submission: Submission) -> RunSummary:

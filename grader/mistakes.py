@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from grader.fold import Fold, fold, views
 from grader.inputs import Phase, Trial
@@ -18,6 +19,7 @@ from grader.report import Finding, Outcome, Status
 from grader.spec.model import Problem
 from grader.versions import Version, Versions
 
+_T = TypeVar("_T")
 _VALUE = "value"
 _FAMILY = {
     "returns": _VALUE,
@@ -46,20 +48,35 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What a version does: its findings by family, and its observations trial by trial."""
+    """What a version does: its findings by family, where they fall, and its observations trial by trial."""
 
     families: dict[str, frozenset[Key]]
+    spots: dict[str, frozenset[tuple[str, str, str]]]
     observations: tuple[Observation | None, ...]
 
 
-def behaviour(trials: Sequence[Trial], actuals: Sequence[Observation | None], folds: Sequence[Fold]) -> Behaviour:
+def behaviour(
+    trials: Sequence[Trial], actuals: Sequence[Observation | None], folds: Sequence[Fold]
+) -> Behaviour:
     """The behaviour of a version, for comparison."""
     families: dict[str, set[Key]] = {}
+    spots: dict[str, set[tuple[str, str, str]]] = {}
     for entry in folds:
         if entry.status is Status.FAILED:
             keys = {_key(finding, trials) for finding in entry.findings}
-            families.setdefault(_family_of(entry, keys), set()).update(keys)
-    return Behaviour({name: frozenset(keys) for name, keys in families.items()}, tuple(actuals))
+            family = _family_of(entry, keys)
+            families.setdefault(family, set()).update(keys)
+            spots.setdefault(family, set()).update(_spot(finding, trials) for finding in entry.findings)
+    return Behaviour(_frozen(families), _frozen(spots), tuple(actuals))
+
+
+def _frozen(sets: dict[str, set[_T]]) -> dict[str, frozenset[_T]]:
+    return {name: frozenset(items) for name, items in sets.items()}
+
+
+def _spot(finding: Finding, trials: Sequence[Trial]) -> tuple[str, str, str]:
+    case = trials[finding.trial].case if finding.trial is not None else ""
+    return finding.check, finding.code, case
 
 
 def _family_of(entry: Fold, keys: set[Key]) -> str:
@@ -75,7 +92,9 @@ def _key(finding: Finding, trials: Sequence[Trial]) -> Key:
     return finding.check, finding.code, str(finding.data.get("of", "")), group
 
 
-def known_behaviour(problem: Problem, versions: Versions, version: Version, trials: Sequence[Trial]) -> Behaviour:
+def known_behaviour(
+    problem: Problem, versions: Versions, version: Version, trials: Sequence[Trial]
+) -> Behaviour:
     """What a known version does on these trials."""
     actuals = [versions.observe(version.name, trial) for trial in trials]
     return behaviour(trials, actuals, fold(problem, views(problem, trials, actuals, versions), len(trials)))
@@ -89,8 +108,25 @@ def explain(problem: Problem, versions: Versions, trials: Sequence[Trial], mine:
         # Same numbers, other memory: the numbers are still worth a name.
         by_value = [(v, b) for v, b in known if _VALUE in b.families]
         matches += [(v, b) for v, b in by_value if _explains(trials, b, mine, frozenset([_VALUE]))]
-    found = {v.mistake for v, b in matches if not any(set(b.families) < set(o.families) for _, o in matches)}
+    matches = [(v, b) for v, b in matches if not any(set(b.families) < set(o.families) for _, o in matches)]
+    found = {v.mistake for v, b in matches if not _outdone(b, mine, [o for _, o in matches])}
     return [mistake.id for mistake in problem.mistakes if mistake.id in found]
+
+
+def _outdone(known: Behaviour, mine: Behaviour, others: Sequence[Behaviour]) -> bool:
+    """Whether another match of the same kind fails on just the submission's cases, and this one does not.
+
+    A spelling that is not listed still gets its mistake's name; a listed sibling does not get two.
+    """
+    if _same_spots(known, mine):
+        return False
+    return any(set(other.families) == set(known.families) and _same_spots(other, mine) for other in others)
+
+
+def _same_spots(known: Behaviour, mine: Behaviour) -> bool:
+    return all(
+        mine.spots.get(family) == spots for family, spots in known.spots.items() if family != "precision"
+    )
 
 
 def _explains(trials: Sequence[Trial], known: Behaviour, mine: Behaviour, families: frozenset[str]) -> bool:

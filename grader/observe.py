@@ -91,7 +91,11 @@ class RaisedFacts:
 
 @dataclass(frozen=True)
 class Operation:
-    """One traced operation. `kind`: explicit_copy, reshape_copy, internal_copy, cast, expansion, matmul, view, compute."""
+    """One traced operation.
+
+    `kind` is explicit_copy, reshape_copy, internal_copy, cast, expansion, matmul, view or compute. `alive` counts
+    the elements of the code's own copies alive just after it, by the inputs whose data they hold.
+    """
 
     op: str
     call: str
@@ -102,6 +106,7 @@ class Operation:
     written: int
     largest: int
     of: frozenset[str]
+    alive: Mapping[frozenset[str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,15 @@ def decode(frame: Frame, source_lines: Sequence[str]) -> Observation:
     """A reply of the harness as an Observation. Raises Malformed."""
     try:
         return _Decoder(frame, source_lines).observation()
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RuntimeError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+        RuntimeError,
+    ) as error:
         raise Malformed(f"a reply makes no sense: {type(error).__name__}") from error
 
 
@@ -179,7 +192,11 @@ class _Decoder:
         )
 
     def flat(self, index: int) -> torch.Tensor:
-        return torch.frombuffer(self.buffers[index], dtype=torch.uint8) if self.buffers[index] else torch.empty(0)
+        return (
+            torch.frombuffer(self.buffers[index], dtype=torch.uint8)
+            if self.buffers[index]
+            else torch.empty(0)
+        )
 
     def facts(self, item: dict[str, Any]) -> Facts:
         kind = item["k"]
@@ -232,7 +249,9 @@ class _Decoder:
             span = (frame["line"], frame["column"], frame["end_line"], frame["end_column"])
             place = None if None in span else self.place(span)
             frames.append((place or Place(int(frame["line"]), 1, int(frame["line"]), 1), str(frame["name"])))
-        return RaisedFacts(str(item["type"]), tuple(map(str, item["bases"])), str(item["message"]), tuple(frames))
+        return RaisedFacts(
+            str(item["type"]), tuple(map(str, item["bases"])), str(item["message"]), tuple(frames)
+        )
 
     def operation(self, event: dict[str, Any]) -> Operation:
         return Operation(
@@ -245,6 +264,7 @@ class _Decoder:
             written=int(event["written"]),
             largest=int(event["largest"]),
             of=frozenset(map(str, event["of"])),
+            alive={frozenset(filter(None, names.split(","))): int(n) for names, n in event["alive"].items()},
         )
 
     def gradient(self, item: dict[str, Any]) -> GradientFacts:
@@ -253,7 +273,9 @@ class _Decoder:
         grads = []
         for entry in item["inputs"]:
             empty = entry is None or entry["data"] is None
-            grads.append(None if empty else self.elements(entry["data"], entry["dtype"], tuple(entry["shape"])))
+            grads.append(
+                None if empty else self.elements(entry["data"], entry["dtype"], tuple(entry["shape"]))
+            )
         return GradientFacts(tuple(grads), tuple(None if p is None else bool(p) for p in item["parameters"]))
 
     def place(self, span: Any) -> Place | None:
@@ -261,7 +283,9 @@ class _Decoder:
         if span is None:
             return None
         line, column, end_line, end_column = (int(n) for n in span)
-        return Place(line, self._characters(line, column) + 1, end_line, self._characters(end_line, end_column) + 1)
+        return Place(
+            line, self._characters(line, column) + 1, end_line, self._characters(end_line, end_column) + 1
+        )
 
     def _characters(self, line: int, column: int) -> int:
         if not 0 < line <= len(self.lines):

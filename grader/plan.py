@@ -55,7 +55,9 @@ def has_floats(problem: Problem) -> bool:
 
 def float_inputs(problem: Problem) -> list[str]:
     """The inputs that can have a gradient."""
-    return [name for name, spec in problem.inputs.items() if _is_float(spec) and not isinstance(spec, ModuleInput)]
+    return [
+        name for name, spec in problem.inputs.items() if _is_float(spec) and not isinstance(spec, ModuleInput)
+    ]
 
 
 def _is_float(spec: Input) -> bool:
@@ -72,7 +74,7 @@ def _runs(problem: Problem, case: Case) -> list[tuple[Phase, str]]:
     dtypes = [name for name in FLOATS if name in (case.dtypes or problem.dtypes or FLOATS)]
     if not has_floats(problem):
         return [(Phase.EXACT, "float32")]
-    if problem.numbers == "exact":
+    if (case.numbers or problem.numbers) == "exact":
         return [(Phase.EXACT, name) for name in dtypes]
     return [(Phase.LOGIC if name == "float64" else Phase.HYGIENE, name) for name in dtypes]
 
@@ -121,7 +123,9 @@ def _cut_pair(base: Trial, later: Trial, options: CausalityOptions, length: int,
         argument = base.argument(name)
         shape = argument.view.shape
         span = (shape[axis] - length + cut, length - cut)
-        argument.of(buffers).narrow(axis, *span).copy_(later.argument(name).of(later.buffers).narrow(axis, *span))
+        argument.of(buffers).narrow(axis, *span).copy_(
+            later.argument(name).of(later.buffers).narrow(axis, *span)
+        )
     only = frozenset(["causality"])
     changed = replace(base, buffers=tuple(buffers), twin=Twin("past", index, cut), only=only)
     return [replace(base, only=only), changed]
@@ -131,7 +135,9 @@ def _traced(planner: Planner) -> list[Trial]:
     """One traced trial a case where a check needs it, else one in all: it names operations for the reader."""
     problem = planner.problem
     phase, dtype = (Phase.EXACT, "float32") if problem.numbers == "exact" else (Phase.LOGIC, "float64")
-    needed = [name for name in ("allocation", "required", "forbidden") if options_of(problem, name) is not None]
+    needed = [
+        name for name in ("allocation", "required", "forbidden") if options_of(problem, name) is not None
+    ]
     if "float32" in (problem.dtypes or FLOATS) and options_of(problem, "allocation") is not None:
         phase, dtype = (Phase.EXACT if problem.numbers == "exact" else Phase.HYGIENE), "float32"
     trials = [planner.trial(case, phase, dtype, "traced") for case in problem.cases]
@@ -150,7 +156,8 @@ def _gradients(planner: Planner) -> list[Trial]:
     trials = [planner.trial(case, Phase.LOGIC, "float64", "gradient", names) for case in cases]
     for case in cases[:_GRADED_IN_LOWER]:
         trials += [
-            planner.trial(case, Phase.HYGIENE, dtype, "gradient", names) for dtype in lower_precision(planner.problem)
+            planner.trial(case, Phase.HYGIENE, dtype, "gradient", names)
+            for dtype in lower_precision(planner.problem)
         ]
     return [replace(trial, parameters=options.parameters) for trial in trials]
 

@@ -47,7 +47,9 @@ def position_inputs(problem: Problem, trial: Trial) -> list[str]:
         spec = problem.inputs.get(argument.name)
         if isinstance(spec, TensorInput) and (spec.values or problem.values) == "positions":
             flat = argument.of(trial.buffers).double().flatten()
-            if flat.numel() > 1 and torch.equal(flat - flat[0], torch.arange(flat.numel(), dtype=torch.float64)):
+            if flat.numel() > 1 and torch.equal(
+                flat - flat[0], torch.arange(flat.numel(), dtype=torch.float64)
+            ):
                 names.append(argument.name)
     return names
 

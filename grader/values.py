@@ -105,12 +105,15 @@ def per_head(wish: Wish) -> torch.Tensor:
 def hostile(wish: Wish) -> torch.Tensor:
     """Logits that overflow a careless exponential: multiples of 64, one maximum at least 64 above the rest.
 
-    Exactly representable in 16 bit. `shift` moves all (very negative rows), `most` bounds the size.
+    Exactly representable in 16 bit. `most` bounds the size, `shift` moves all (very negative rows), `spread` moves
+    each row by its own multiple of 64 up to that.
     """
     most = int(wish.number("most", 8192)) // 64
     logits = _randint(wish, -most, most - 1).double() * 64
     winner = _randint(wish, 0, wish.shape[-1], (*wish.shape[:-1], 1))
-    return logits.scatter(-1, winner, float(most * 64)) + wish.number("shift", 0.0)
+    spread = int(wish.number("spread", 0)) // 64
+    rows = _randint(wish, -spread, spread + 1, (*wish.shape[:-1], 1)).double() * 64
+    return logits.scatter(-1, winner, float(most * 64)) + rows + wish.number("shift", 0.0)
 
 
 @fills("one-hot")
@@ -124,15 +127,17 @@ def one_hot(wish: Wish) -> torch.Tensor:
     index = torch.arange(seq).expand(wish.shape[:-1])
     if wish.options.get("pattern", "keys") == "queries":
         index = (torch.rand(wish.shape[:-1], generator=wish.generator) * (index + 1)).long()
-    return torch.nn.functional.one_hot(index % features, features).double() * wish.number("scale", 64)
+    return torch.nn.functional.one_hot(index % features, features).double() * wish.number(
+        "scale", 64
+    ) + wish.number("shift", 0.0)
 
 
 @fills("masked")
 def masked(wish: Wish) -> torch.Tensor:
-    """Normal logits of which some are -inf; each row keeps at least one, and some rows exactly one."""
+    """Normal logits of which some are -inf; each row keeps at least one, a share `alone` of the rows exactly one."""
     logits = _normal(wish, wish.number("scale", 1.0))
     drop = torch.rand(wish.shape, generator=wish.generator) < 0.4
-    alone = torch.rand(wish.shape[:-1], generator=wish.generator) < 0.25
+    alone = torch.rand(wish.shape[:-1], generator=wish.generator) < wish.number("alone", 0.25)
     keeper = _randint(wish, 0, wish.shape[-1], (*wish.shape[:-1], 1))
     drop = (drop | alone.unsqueeze(-1)).scatter(-1, keeper, False)
     return logits.masked_fill(drop, -math.inf)

@@ -51,10 +51,16 @@ def list_versions(source: str) -> list[Version]:
     """The versions a solution file defines at its top level, in order."""
     found = []
     for node in ast.parse(source).body:
-        names = [t.id for t in node.targets if isinstance(t, ast.Name)] if isinstance(node, ast.Assign) else []
+        names = (
+            [t.id for t in node.targets if isinstance(t, ast.Name)] if isinstance(node, ast.Assign) else []
+        )
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             names = [node.name]
-        found += [Version(name, node.lineno) for name in names if name == "reference" or name[:6] in ("right_", "wrong_")]
+        found += [
+            Version(name, node.lineno)
+            for name in names
+            if name == "reference" or name[:6] in ("right_", "wrong_")
+        ]
     return found
 
 
@@ -84,11 +90,15 @@ class Versions:
     def _namespace(self) -> dict[str, Any]:
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                loaded = harness.load(self.source.encode(), self.filename, ["reference"], module_name=self._module)
+                loaded = harness.load(
+                    self.source.encode(), self.filename, ["reference"], module_name=self._module
+                )
         except harness.LoadFailure as failure:
             facts = failure.facts
             line = facts.get("line") or (facts["frames"][-1]["line"] if facts.get("frames") else 1)
-            raise self._broken(line, 1, f"{facts.get('type', facts['code'])}: {facts.get('message', '')}") from None
+            raise self._broken(
+                line, 1, f"{facts.get('type', facts['code'])}: {facts.get('message', '')}"
+            ) from None
         return loaded.namespace
 
     @property

@@ -76,17 +76,28 @@ def _raised(data: Mapping[str, Any]) -> Sentence:
         why = "Part of the starter is still to be written."
     else:
         why = ""
-    return Sentence(f"your code raised {data['type']}: {text}" if text else f"your code raised {data['type']}", why)
+    return Sentence(
+        f"your code raised {data['type']}: {text}" if text else f"your code raised {data['type']}", why
+    )
 
 
 @words_for("returns", "time_limit", "memory_limit", "process_limit", "output_limit", "killed", "refused")
 def _stopped(data: Mapping[str, Any]) -> Sentence:
     text = {
         "time_limit": ("the run was stopped at the time limit", "Look for a loop that never ends."),
-        "memory_limit": ("the run was stopped at the memory limit", "Look for a tensor far larger than the inputs."),
-        "process_limit": ("the run was stopped at the process limit", "A solution needs no processes of its own."),
+        "memory_limit": (
+            "the run was stopped at the memory limit",
+            "Look for a tensor far larger than the inputs.",
+        ),
+        "process_limit": (
+            "the run was stopped at the process limit",
+            "A solution needs no processes of its own.",
+        ),
         "output_limit": ("the run was stopped at the output limit", "Remove the prints from the loop."),
-        "killed": ("the run ended before your code returned", "It crashed the interpreter or ended the process."),
+        "killed": (
+            "the run ended before your code returned",
+            "It crashed the interpreter or ended the process.",
+        ),
         "refused": ("the run's answers could not be read", "Your code wrote to the grader's own channel."),
     }[str(data["code"])]
     detail = f": {data['detail']}" if data.get("detail") else ""
@@ -99,7 +110,10 @@ def _type(data: Mapping[str, Any]) -> Sentence:
     if "numpy" in str(data["actual"]):
         why = "Stay in torch: gradients and devices end where numpy begins."
     return Sentence(
-        f"your code returned {data['actual']}, expected {data['expected']}", why, data["expected"], data["actual"]
+        f"your code returned {data['actual']}, expected {data['expected']}",
+        why,
+        data["expected"],
+        data["actual"],
     )
 
 
@@ -186,7 +200,11 @@ def _how_far(data: Mapping[str, Any]) -> str:
     if data["phase"] == "logic":
         return "In double precision, so rounding is no excuse."
     honest = data.get("honest")
-    how = f"{honest:.3g} x what an honest {data['dtype']} version makes" if honest else "far more than rounding makes"
+    how = (
+        f"{honest:.3g} x what an honest {data['dtype']} version makes"
+        if honest
+        else "far more than rounding makes"
+    )
     return f"Only the precision is at fault: the error is {how}."
 
 
@@ -204,7 +222,10 @@ def _nonfinite(data: Mapping[str, Any]) -> Sentence:
 @words_for("values", "number")
 def _wrong_number(data: Mapping[str, Any]) -> Sentence:
     return Sentence(
-        f"{_result(data)} is {data['actual']}, expected {data['expected']}", "", data["expected"], data["actual"]
+        f"{_result(data)} is {data['actual']}, expected {data['expected']}",
+        "",
+        data["expected"],
+        data["actual"],
     )
 
 
@@ -263,11 +284,12 @@ def _not_contiguous(data: Mapping[str, Any]) -> Sentence:
     )
 
 
-@words_for("allocation", "explicit", "new", "largest", "peak")
+@words_for("allocation", "explicit", "held", "new", "largest", "peak")
 def _allocated(data: Mapping[str, Any]) -> Sentence:
     itemsize = int(data["itemsize"])
     what = {
         "explicit": "your code copies",
+        "held": "your code holds copies of",
         "new": "your code takes new memory for",
         "largest": "the largest single tensor has",
         "peak": "at its peak your code holds",
@@ -313,7 +335,9 @@ def _other_move(data: Mapping[str, Any]) -> Sentence:
 
 @words_for("required", "unused")
 def _unused(data: Mapping[str, Any]) -> Sentence:
-    return Sentence(f"{data['expected']} was never called", "The stage asks for it by name.", str(data["expected"]))
+    return Sentence(
+        f"{data['expected']} was never called", "The stage asks for it by name.", str(data["expected"])
+    )
 
 
 @words_for("required", "products")
@@ -349,7 +373,11 @@ def _changed_back(data: Mapping[str, Any]) -> Sentence:
 
 @words_for("determinism", "differs")
 def _differs(data: Mapping[str, Any]) -> Sentence:
-    where = f": {_place(data)} was {_number(data['first'])}, then {_number(data['second'])}" if "first" in data else ""
+    where = (
+        f": {_place(data)} was {_number(data['first'])}, then {_number(data['second'])}"
+        if "first" in data
+        else ""
+    )
     return Sentence(
         f"two calls with the same inputs gave different results{where}",
         "Look for dropout, random numbers, or state kept from one call to the next.",
@@ -367,7 +395,8 @@ def _changed_later(data: Mapping[str, Any]) -> Sentence:
 @words_for("determinism", "threads")
 def _threads(data: Mapping[str, Any]) -> Sentence:
     return Sentence(
-        f"{data['actual']} threads were still running after the call returned",
+        f"{data['actual']} {'thread was' if data['actual'] == 1 else 'threads were'} still running after the call "
+        "returned",
         "Join every thread before returning; a result must be complete.",
     )
 

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.content import Library, default_library, in_order
@@ -107,6 +107,7 @@ names = st.sampled_from("abcdef")
 summaries = st.dictionaries(names, st.tuples(st.integers(1, 3), st.frozensets(names, max_size=3)), max_size=6)
 
 
+@settings(deadline=None)
 @given(summaries, st.randoms())
 def test_the_order_does_not_depend_on_where_it_started(
     drawn: dict[str, tuple[int, frozenset[str]]], draw: object
@@ -120,6 +121,7 @@ def test_the_order_does_not_depend_on_where_it_started(
     assert in_order(made) == ordered
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8))
 def test_a_chain_comes_in_its_order_whatever_the_levels(levels: list[int]) -> None:
     chain = [summary(f"n{i}", level=level, requires=(f"n{i - 1}",)) for i, level in enumerate(levels)]

@@ -53,7 +53,11 @@ def _over_budget(view: View, budget: Budget, operations: Sequence[Operation]) ->
     allowed = int(evaluate(budget.at_most, view.trial.sizes))
     itemsize = ITEMSIZE[view.trial.dtype]
     used, worst = measure(budget, operations, view.actual.peak_bytes, itemsize)
-    slack = allowed * 0.01 if budget.metric == "explicit" else max(allowed * 0.01, _LEAST_SLACK_BYTES / itemsize)
+    slack = (
+        allowed * 0.01
+        if budget.metric in ("explicit", "held")
+        else max(allowed * 0.01, _LEAST_SLACK_BYTES / itemsize)
+    )
     if used <= allowed + slack:
         return None
     return view.finding(
@@ -76,12 +80,20 @@ def measure(
     if budget.metric == "explicit":
         counted = [o for o in operations if o.kind in COPIES and _is_of(o, budget.of)]
         return sum(o.written for o in counted), max(counted, key=lambda o: o.written, default=None)
+    if budget.metric == "held":
+        holding = max(operations, key=lambda o: _alive(o, budget.of), default=None)
+        return (_alive(holding, budget.of), holding) if holding is not None else (0, None)
     worst = max(operations, key=lambda o: o.new_bytes, default=None)
     if budget.metric == "new":
         return sum(o.new_bytes for o in operations) // itemsize, worst
     if budget.metric == "largest":
         return max((o.largest for o in operations), default=0) // itemsize, worst
     return peak_bytes // itemsize, worst
+
+
+def _alive(operation: Operation, names: Sequence[str]) -> int:
+    """Elements of the code's own copies of these inputs (of any data when none is named) alive after an operation."""
+    return sum(n for of, n in operation.alive.items() if not names or (of and of <= set(names)))
 
 
 def _is_of(operation: Operation, names: Sequence[str]) -> bool:

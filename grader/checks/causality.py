@@ -12,7 +12,9 @@ _SAME = 1e-6
 
 def _changed_pair(view: View) -> bool:
     ran = view.actual.outcome is Outcome.RETURNED
-    return ran and view.trial.twin is not None and view.trial.twin.relation == "past" and view.twin is not None
+    return (
+        ran and view.trial.twin is not None and view.trial.twin.relation == "past" and view.twin is not None
+    )
 
 
 @check("causality", _changed_pair)

@@ -24,9 +24,18 @@ def determinism(view: View) -> Finding | None:
     for number, (one, two) in enumerate(zip(mine, other, strict=True)):
         if one.data is None or two.data is None:
             continue
-        gap = logic_gap(one.data, two.data, _SAME) if one.data.is_floating_point() else exact_gap(one.data, two.data)
+        gap = (
+            logic_gap(one.data, two.data, _SAME)
+            if one.data.is_floating_point()
+            else exact_gap(one.data, two.data)
+        )
         if gap is not None:
             return view.finding(
-                "determinism", "differs", result=number, index=list(gap.index), first=gap.expected, second=gap.actual
+                "determinism",
+                "differs",
+                result=number,
+                index=list(gap.index),
+                first=gap.expected,
+                second=gap.actual,
             )
     return None

@@ -24,7 +24,9 @@ def gradient(view: View) -> Finding | None:
         return None
     if facts.raised is not None:
         raised = facts.raised
-        return view.finding("gradient", "backward_raised", raised.place, type=raised.type, text=raised.message)
+        return view.finding(
+            "gradient", "backward_raised", raised.place, type=raised.type, text=raised.message
+        )
     return _inputs(view, facts, expected) or _parameters(view, facts)
 
 

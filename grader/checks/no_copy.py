@@ -37,6 +37,11 @@ def _claim_holds(view: View, actual: TensorFacts) -> bool:
     buffer = view.trial.buffers[actual.buffer]
     stride = actual.stride or ()
     last = actual.offset + sum((n - 1) * s for n, s in zip(actual.shape, stride, strict=True))
-    if buffer.dtype != actual.data.dtype or actual.offset < 0 or min(stride, default=0) < 0 or last >= buffer.numel():
+    if (
+        buffer.dtype != actual.data.dtype
+        or actual.offset < 0
+        or min(stride, default=0) < 0
+        or last >= buffer.numel()
+    ):
         return False
     return torch.equal(buffer.as_strided(actual.shape, stride, actual.offset), actual.data)

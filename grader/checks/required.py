@@ -41,7 +41,9 @@ def _other_moves(view: View, allowed: list[str]) -> Finding | None:
     for operation in view.actual.operations or ():
         plain = operation.op.removeprefix("aten.")
         if operation.kind != "compute" and plain not in allowed and plain in _MOVES:
-            return view.finding("required", "other_move", operation.place, call=plain, expected=", ".join(allowed))
+            return view.finding(
+                "required", "other_move", operation.place, call=plain, expected=", ".join(allowed)
+            )
     if not any(name in view.actual.called for name in allowed):
         return view.finding("required", "unused", expected=", ".join(allowed))
     return None

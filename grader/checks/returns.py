@@ -71,7 +71,11 @@ def _tensor_mismatch(got: Facts) -> dict[str, Any] | None:
     if got.flagged:
         return {"code": "flagged", "expected": "a plain tensor", "actual": f"a lazily {got.flagged} tensor"}
     if got.data is None and "larger" not in got.note:
-        return {"code": "unreadable", "expected": "a dense tensor", "actual": got.note}
+        return {
+            "code": "unreadable",
+            "expected": "a dense tensor",
+            "actual": f"a tensor that cannot be read ({got.note})",
+        }
     return None
 
 

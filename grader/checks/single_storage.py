@@ -9,7 +9,9 @@ from grader.report import Finding
 @check("single_storage")
 def single_storage(view: View) -> Finding | None:
     """Every result names the same storage."""
-    storages = {actual.storage for _, _, actual in view.leaves() if actual.data is not None and actual.data.numel()}
+    storages = {
+        actual.storage for _, _, actual in view.leaves() if actual.data is not None and actual.data.numel()
+    }
     if len(storages) > 1:
         return view.finding("single_storage", "several", actual=len(storages))
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from grader.checks.registry import View, check
@@ -45,7 +47,7 @@ def tensor_gap(view: View, number: int, expected: TensorFacts, actual: TensorFac
 
 def gap_data(
     view: View, number: int, gap: Gap, expected: torch.Tensor, actual: torch.Tensor
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """A gap as plain data for the report, with a small window around the worst element."""
     return {
         "result": number,

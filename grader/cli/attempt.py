@@ -39,13 +39,23 @@ class Given:
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto", show_default=True,
               help="Where to run; auto takes CUDA when there is one.")  # fmt: skip
-@click.option("--seed", metavar="TEXT", help="Repeat the inputs of an earlier attempt; fresh and secret when absent.")
-@click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Also write the report as HTML.")
+@click.option(
+    "--seed", metavar="TEXT", help="Repeat the inputs of an earlier attempt; fresh and secret when absent."
+)
+@click.option(
+    "--report", type=click.Path(path_type=Path, dir_okay=False), help="Also write the report as HTML."
+)
 @format_option("text", "concise", "json", "github")
 @shared_options
 @pass_app
 def attempt(
-    app: App, problem: str, file: Path | None, device: str, seed: str | None, report: Path | None, output_format: str
+    app: App,
+    problem: str,
+    file: Path | None,
+    device: str,
+    seed: str | None,
+    report: Path | None,
+    output_format: str,
 ) -> int:
     """Grade your solution of one problem.
 
@@ -118,7 +128,9 @@ def _start(library: Library, problem: str, file: Path) -> Given:
         raise UsageError(
             f"there is no file `{file}`",
             where=str(file),
-            cause="its folder does not exist" if not file.parent.is_dir() else "a solution's name ends in .py",
+            cause="its folder does not exist"
+            if not file.parent.is_dir()
+            else "a solution's name ends in .py",
             next_step=f"mhaquiz attempt {problem}",
         )
     source = f"# mhaquiz: {problem}\n{library.load(problem).starter}".encode()

@@ -15,7 +15,7 @@ from grader.cli.common import App, complete_problem, format_option, pass_app, pr
 from grader.errors import ExitCode, Mistake, UsageError
 
 if TYPE_CHECKING:
-    from grader.gate import Gated
+    from grader.gate import Gated, Kill
     from grader.host.engine import Engine
 
 _worker_engine: Engine | None = None
@@ -24,7 +24,9 @@ _worker_engine: Engine | None = None
 @click.command()
 @click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_problem)
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use; as many as cores when absent.")
-@click.option("--matrix", type=click.Path(path_type=Path, dir_okay=False), help="Also write the kill matrix here.")
+@click.option(
+    "--matrix", type=click.Path(path_type=Path, dir_okay=False), help="Also write the kill matrix here."
+)
 @format_option("text", "json")
 @shared_options
 @pass_app
@@ -98,11 +100,15 @@ def _gate_one(packs: Sequence[Path], problem: str) -> Gated:
 def _text(result: Gated) -> str:
     wrong = [kill for kill in result.kills if kill.expected == "failed"]
     right = [kill for kill in result.kills if kill.expected == "passed"]
-    tally = f"{sum(k.good for k in right)} of {len(right)} right pass, {sum(k.good for k in wrong)} of {len(wrong)} wrong fail"
+    tally = f"{_good(right)} of {len(right)} right pass, {_good(wrong)} of {len(wrong)} wrong fail"
     mark = "x" if result.errors else "ok"
     lines = [f"{mark:2} {result.id:24} {tally if result.kills else 'not run'}"]
     lines += [f"   {error}" for error in result.errors]
     return "\n".join(lines)
+
+
+def _good(kills: Sequence[Kill]) -> int:
+    return sum(kill.good for kill in kills)
 
 
 def _summary(results: Sequence[Gated], strays: Sequence[Mistake]) -> str:

@@ -33,6 +33,12 @@ COPY_OPS = frozenset(
 MATMUL_OPS = frozenset("mm bmm addmm baddbmm addbmm mv dot addmv vdot _scaled_mm".split())
 # In-place copies write into memory that exists: what they copied is the number of elements written.
 WRITING_OPS = frozenset("copy_ index_put_ scatter_ index_copy_".split())
+# These take a tensor for its shape or device only: none of its data is in the result.
+FACTORY_OPS = frozenset(
+    "new_zeros new_ones new_empty new_full new_empty_strided zeros_like ones_like empty_like full_like rand_like "
+    "randn_like randint_like empty_strided".split()
+)
+EXPLICIT_KINDS = frozenset(["explicit_copy", "reshape_copy", "cast", "expansion"])
 
 
 def code_position(code: CodeType, last: int) -> tuple[int, int, int, int] | None:
@@ -67,6 +73,7 @@ class _Storages:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[StorageWeakRef, frozenset[str], int]] = {}
+        self._copies: dict[int, int] = {}
 
     def add(self, tensor: torch.Tensor, labels: frozenset[str]) -> None:
         storage = tensor.untyped_storage()
@@ -82,10 +89,30 @@ class _Storages:
     def relabel(self, tensor: torch.Tensor, labels: frozenset[str]) -> None:
         self.add(tensor, self.labels(tensor) | labels)
 
+    def mark_copy(self, tensor: torch.Tensor) -> None:
+        """Notes that a storage holds a copy which the code asked for."""
+        self._copies[tensor.untyped_storage()._cdata] = _held(tensor)
+
+    def live_copies(self) -> dict[str, int]:
+        """Elements of the copies alive, by the inputs (sorted, joined by commas) whose data they hold."""
+        self._forget_dead()
+        alive: dict[str, int] = {}
+        for key, elements in self._copies.items():
+            names = ",".join(sorted(self._known[key][1]))
+            alive[names] = alive.get(names, 0) + elements
+        return alive
+
     def live_bytes(self, without: set[int]) -> int:
         """Bytes of storages still alive, but for those named."""
+        self._forget_dead()
+        return self._sum(without)
+
+    def _forget_dead(self) -> None:
         for key in [key for key, entry in self._known.items() if entry[0].expired()]:
             del self._known[key]
+            self._copies.pop(key, None)
+
+    def _sum(self, without: set[int]) -> int:
         return sum(entry[2] for key, entry in self._known.items() if key not in without)
 
 
@@ -111,8 +138,12 @@ class Recorder:
         operands = _tensors((args, kwargs))
         results = _tensors(result)
         before = {tensor.untyped_storage()._cdata for tensor in operands}
-        fresh = [t for t in results if t.untyped_storage()._cdata not in before and not self.storages.known(t)]
+        fresh = [
+            t for t in results if t.untyped_storage()._cdata not in before and not self.storages.known(t)
+        ]
         sources = frozenset[str]().union(*(self.storages.labels(t) for t in operands))
+        if op in FACTORY_OPS:
+            sources = frozenset()
         held = max((_held(t) for t in operands if self.storages.labels(t)), default=0)
         for tensor in fresh:
             self.storages.add(tensor, sources)
@@ -127,6 +158,10 @@ class Recorder:
         kind = _kind(op, call, bool(fresh), new_elements, held, sources)
         if kind == "view" and op not in ("as_strided", *_MOVES):
             return
+        if kind in EXPLICIT_KINDS:
+            for tensor in operands[:1] if op in WRITING_OPS else fresh:
+                if tensor.untyped_storage()._cdata not in self._inputs:
+                    self.storages.mark_copy(tensor)
         self.events.append(
             {
                 "op": f"aten.{op}",
@@ -138,6 +173,7 @@ class Recorder:
                 "written": operands[0].numel() if op in WRITING_OPS and operands else new_elements,
                 "largest": max((t.untyped_storage().nbytes() for t in fresh), default=0),
                 "of": sorted(copied_from),
+                "alive": self.storages.live_copies() if kind in EXPLICIT_KINDS else {},
             }
         )
 
@@ -166,7 +202,9 @@ def _kind(op: str, call: str, fresh: bool, new_elements: int, held: int, sources
     return "compute"
 
 
-_PRODUCTS = frozenset("matmul __matmul__ __rmatmul__ bmm einsum linear tensordot baddbmm inner outer mm".split())
+_PRODUCTS = frozenset(
+    "matmul __matmul__ __rmatmul__ bmm einsum linear tensordot baddbmm inner outer mm".split()
+)
 
 
 def _held(tensor: torch.Tensor) -> int:
@@ -229,7 +267,9 @@ def traced(recorder: Recorder) -> Iterator[None]:
 
 def _legacy_config() -> Any:
     autograd, experimental = torch.autograd, torch._C._profiler._ExperimentalConfig()
-    return autograd.ProfilerConfig(autograd.ProfilerState.CPU, False, False, False, False, False, experimental)
+    return autograd.ProfilerConfig(
+        autograd.ProfilerState.CPU, False, False, False, False, False, experimental
+    )
 
 
 @contextmanager

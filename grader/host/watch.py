@@ -29,7 +29,8 @@ def usage(session: int, shared_bytes: int = 0) -> Usage:
                 fields = file.read().rsplit(")", 1)[1].split()
         except (OSError, IndexError):
             continue
-        if int(fields[3]) == session:
+        # The leader counts before it has made the session, too: its first look is what was forked with it.
+        if int(fields[3]) == session or int(name) == session:
             memory += max(int(fields[21]) * _PAGE - shared_bytes, 0)
             processes += 1
     return Usage(memory, processes)

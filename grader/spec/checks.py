@@ -26,14 +26,16 @@ class NoCopyOptions(Model):
 class Budget(Model):
     """One bound on new memory, counted in elements of the inputs' precision."""
 
-    metric: Literal["explicit", "new", "largest", "peak"] = Field(
+    metric: Literal["explicit", "held", "new", "largest", "peak"] = Field(
         description=(
             "explicit: the code's own copies of the data of `of`, summed (copies inside matmul and einsum are "
-            "shown, never counted). new: all new storages, summed. largest: the biggest single storage. "
+            "shown, never counted). held: the same copies, as many as are alive at once. new: all new storages, summed. largest: the biggest single storage. "
             "peak: live at once."
         )
     )
-    of: list[str] = Field(default_factory=list, description="Inputs whose copied data counts (explicit only).")
+    of: list[str] = Field(
+        default_factory=list, description="Inputs whose copied data counts (explicit and held)."
+    )
     at_most: str = Field(description='An expression over the sizes, in elements: "B*S*H*d".')
 
 
@@ -47,7 +49,9 @@ class GradientOptions(Model):
     """Gradients must equal the reference's."""
 
     of: list[str] | None = Field(None, description="Inputs; every floating tensor input when absent.")
-    parameters: bool = Field(False, description="Every parameter of the built module must get a finite gradient.")
+    parameters: bool = Field(
+        False, description="Every parameter of the built module must get a finite gradient."
+    )
 
 
 class ForbiddenOptions(Model):
@@ -56,14 +60,17 @@ class ForbiddenOptions(Model):
     families: list[Literal["attention", "softmax"]] = Field(
         default_factory=list, description="Whole families, by what ran: attention kernels, softmax functions."
     )
-    operations: list[str] = Field(default_factory=list, description="Further operations by name, e.g. 'einsum'.")
+    operations: list[str] = Field(
+        default_factory=list, description="Further operations by name, e.g. 'einsum'."
+    )
 
 
 class RequiredOptions(Model):
     """Operations that must, or alone may, be used."""
 
     only_moves: list[str] = Field(
-        default_factory=list, description="The only operations that may move or re-view data, e.g. [as_strided]."
+        default_factory=list,
+        description="The only operations that may move or re-view data, e.g. [as_strided].",
     )
     most: dict[Literal["matmul"], int] = Field(
         default_factory=dict, description="At most so many operations of a family in one forward call."

@@ -12,6 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 FORMAT = 1
 
+# As the value of an input in a case: the argument is left out of the call, so that its default shows.
+OMIT = "omit"
+
 Scalar = int | float | bool | str | None
 
 
@@ -22,7 +25,17 @@ class Model(BaseModel):
 
 
 ValueKind = Literal[
-    "normal", "weights", "integers", "positions", "per-head", "hostile", "one-hot", "masked", "bool", "keep", "ids"
+    "normal",
+    "weights",
+    "integers",
+    "positions",
+    "per-head",
+    "hostile",
+    "one-hot",
+    "masked",
+    "bool",
+    "keep",
+    "ids",
 ]
 LayoutName = Literal["dense", "fused", "transposed", "sequence-first", "sliced", "strided"]
 DType = Literal["float", "bool", "int64", "int32", "float32", "float64"]
@@ -37,7 +50,9 @@ def _as_tuple(value: Any) -> Any:
 class MemoryLayout(Model):
     """How an input lies in memory, when no named layout fits."""
 
-    order: list[int] | None = Field(None, description="Axes from slowest to fastest in memory, e.g. [0, 2, 1, 3].")
+    order: list[int] | None = Field(
+        default=None, description="Axes from slowest to fastest in memory, e.g. [0, 2, 1, 3]."
+    )
     pad: dict[int, Annotated[tuple[int | str, int | str], BeforeValidator(_as_tuple)]] = Field(
         default_factory=dict,
         description="Elements of the buffer before and after the input along an axis: {-1: [D, D]}.",
@@ -48,8 +63,12 @@ class MemoryLayout(Model):
 class TensorInput(Model):
     """A tensor argument: its symbolic shape, what values it holds and how it lies in memory."""
 
-    shape: str = Field(description='Symbolic shape, e.g. "B S (H d)"; groups are products, numbers are literal.')
-    values: ValueKind | None = Field(None, description="What the elements are; the problem's `values` when absent.")
+    shape: str = Field(
+        description='Symbolic shape, e.g. "B S (H d)"; groups are products, numbers are literal.'
+    )
+    values: ValueKind | None = Field(
+        None, description="What the elements are; the problem's `values` when absent."
+    )
     dtype: DType = Field("float", description="`float` follows the run's precision; others are fixed.")
     layout: LayoutName | MemoryLayout = Field("dense", description="How it lies in memory.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the value kind.")
@@ -84,7 +103,9 @@ class Step(Model):
 
     do: Literal["call", "new", "method", "to", "eval", "train", "scrub", "parameters"]
     name: str | None = Field(None, description="The entry, class or method; the problem's entry when absent.")
-    on: str | None = Field(None, description="The saved object a method or `to` works on; the last `new` when absent.")
+    on: str | None = Field(
+        None, description="The saved object a method or `to` works on; the last `new` when absent."
+    )
     args: list[str] = Field(default_factory=list, description="Names of inputs or saved results, in order.")
     save: str | None = Field(None, description="Name under which the result is kept for later steps.")
     observe: bool = Field(False, description="Judge this step's result.")
@@ -106,8 +127,16 @@ class Case(Model):
     layouts: dict[str, LayoutName | MemoryLayout] = Field(
         default_factory=dict, description="Memory layouts that differ, by input."
     )
-    values: dict[str, ValueKind] = Field(default_factory=dict, description="Value kinds that differ, by input.")
-    dtypes: list[FloatName] | None = Field(None, description="Precisions of this case; the problem's when absent.")
+    values: dict[str, ValueKind] = Field(
+        default_factory=dict, description="Value kinds that differ, by input."
+    )
+    dtypes: list[FloatName] | None = Field(
+        None, description="Precisions of this case; the problem's when absent."
+    )
+    numbers: Literal["exact", "real"] | None = Field(
+        None,
+        description="`exact` for a case whose answer is exact in every honest version; the problem's when absent.",
+    )
     gradients: bool = Field(True, description="Whether gradients are judged on this case too.")
     only: list[str] | None = Field(None, description="The only checks that look at this case.")
     skip: list[str] = Field(default_factory=list, description="Checks that do not look at this case.")
@@ -123,6 +152,11 @@ class ErrorCase(Model):
     inputs: dict[str, Input] = Field(default_factory=dict)
     unchanged: list[str] = Field(
         default_factory=list, description="Inputs that must be untouched although the call failed."
+    )
+    steps: int | None = Field(
+        None,
+        gt=0,
+        description="Run only so many of the problem's steps: a class that must raise when it is built.",
     )
 
 
@@ -198,7 +232,9 @@ class Problem(Model):
     statement: str = Field(description="Markdown, with a worked example.")
     signature: str = Field(description="As documented: `split_heads(x, num_heads)`.")
     entry: str = Field(description="The name the submission must define.")
-    kind: Literal["function", "class"] = Field("function", description="What the entry is; a class needs `steps`.")
+    kind: Literal["function", "class"] = Field(
+        "function", description="What the entry is; a class needs `steps`."
+    )
     starter: str = Field(description="The file a learner starts from: typed, documented, not a solution.")
     inputs: dict[str, Input] = Field(description="The arguments, in the order of the call.")
     returns: list[str] | str = Field(description="Symbolic shape of the result, or one for each result.")
@@ -209,7 +245,9 @@ class Problem(Model):
     values: ValueKind = Field("normal", description="What inputs hold unless they say otherwise.")
     dtypes: list[FloatName] | None = Field(None, description="Precisions; all four when absent.")
     cases: list[Case] = Field(min_length=1, description="The calls the submission is judged on.")
-    errors: list[ErrorCase] = Field(default_factory=list, description="Calls it must refuse; needs the check `raises`.")
+    errors: list[ErrorCase] = Field(
+        default_factory=list, description="Calls it must refuse; needs the check `raises`."
+    )
     checks: list[Annotated[CheckUse, BeforeValidator(_named_check)]] = Field(
         default_factory=list, description="Checks beside the ones every problem has."
     )

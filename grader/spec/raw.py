@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from grader.spec.model import OMIT
 from grader.spec.yamltext import Document, Steps
 
 
@@ -64,6 +65,8 @@ class Notation:
 
 def notations(part: Part) -> Iterator[Notation]:
     """Every shape and expression of one input."""
+    if part.data == OMIT:
+        return
     if isinstance(part.data, str):
         yield Notation("expression", part)
     elif part.get("shape").text or part.get("shape").data == "":

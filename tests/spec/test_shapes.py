@@ -123,13 +123,15 @@ def _evaluated(text: str) -> Any:
         return error
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(expressions)
 def test_an_expression_means_what_python_means(text: str) -> None:
-    value, expected = _evaluated(text), _python(text)
+    value = _evaluated(text)
     if isinstance(value, ExpressionError):
-        assert value.what == "the result is too large" or expected is None
+        # Python is not asked for what is too large: it would compute for minutes.
+        assert value.what == "the result is too large" or _python(text) is None
     else:
+        expected = _python(text)
         assert value == expected
         assert type(value) is type(expected)
 
@@ -214,7 +216,7 @@ def _candidates(choice: str | list[int]) -> list[int]:
     return choice
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(choices, min_size=1, max_size=5), st.integers(0, 99))
 def test_drawn_sizes_differ_where_the_candidates_allow_it(drawn: list[Any], seed: int) -> None:
     sizes = resolve_sizes({f"n{i}": one for i, one in enumerate(drawn)}, random.Random(seed))

@@ -1,0 +1,5 @@
+import os
+
+
+def split_heads(x, num_heads):
+    os.abort()

@@ -1,0 +1,3 @@
+def split_heads(x, num_heads):
+    while True:
+        pass

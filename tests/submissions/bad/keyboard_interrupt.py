@@ -1,0 +1,2 @@
+def split_heads(x, num_heads):
+    raise KeyboardInterrupt

@@ -1,0 +1,1 @@
+split_heads = [1, 2, 3]

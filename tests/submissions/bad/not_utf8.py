@@ -1,0 +1,3 @@
+# Kopfzähler
+def split_heads(x, num_heads):
+    return x

@@ -1,0 +1,11 @@
+import torch
+
+
+class Mine(torch.Tensor):
+    pass
+
+
+def split_heads(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError('not divisible')
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2).as_subclass(Mine)

@@ -1,0 +1,2 @@
+def splitheads(x, num_heads):
+    return x

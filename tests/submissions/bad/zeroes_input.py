@@ -1,0 +1,3 @@
+def split_heads(x, num_heads):
+    x.zero_()
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)

@@ -1,0 +1,13 @@
+class _Split:
+    def __call__(self, x, num_heads):
+        return _split(x, num_heads)
+
+
+def _split(x, num_heads):
+    batch, seq, d_model = x.shape
+    if d_model % num_heads:
+        raise ValueError(f"{d_model} is not divisible by {num_heads}")
+    return x.unflatten(-1, (num_heads, d_model // num_heads)).transpose(1, 2)
+
+
+split_heads = _Split()

@@ -1,0 +1,16 @@
+import functools
+
+
+def counted(function):
+    @functools.wraps(function)
+    def inner(x, num_heads):
+        return function(x, num_heads, 1)
+    return inner
+
+
+@counted
+def split_heads(x, num_heads, extra):
+    batch, seq, d_model = x.shape
+    if d_model % num_heads:
+        raise ValueError(f"{d_model} is not divisible by {num_heads}")
+    return x.unflatten(-1, (num_heads, d_model // num_heads)).transpose(1, 2)

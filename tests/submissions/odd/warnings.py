@@ -1,0 +1,12 @@
+import sys
+import warnings
+
+warnings.warn('careful', DeprecationWarning)
+print('noise', file=sys.stderr)
+pattern = '\d'
+
+def split_heads(x, num_heads):
+    batch, seq, d_model = x.shape
+    if d_model % num_heads:
+        raise ValueError(f"{d_model} is not divisible by {num_heads}")
+    return x.unflatten(-1, (num_heads, d_model // num_heads)).transpose(1, 2)
