@@ -15,6 +15,7 @@ import torch
 from grader import provenance
 from grader.checks.allocation import COPIES
 from grader.fold import Fold
+from grader.guest.harness import source_lines
 from grader.host.engine import Run
 from grader.inputs import Phase, Trial
 from grader.observe import Observation, Operation, RaisedFacts, TensorFacts
@@ -268,7 +269,8 @@ def _load_words(problem: Problem, facts: Mapping[str, Any], source: str) -> tupl
     if code == "raised":
         text = f"{facts.get('type')}: {facts.get('message')}".rstrip(": ")
         return f"importing the file raised {text}", "code outside functions runs when the file is loaded"
-    return f"the file could not be compiled: {facts.get('type', '')} {facts.get('message', '')}".rstrip(), ""
+    told = " ".join(str(facts[key]) for key in ("type", "message") if facts.get(key))
+    return f"the file could not be compiled: {told}" if told else "the file could not be compiled", ""
 
 
 def _missing_entry(problem: Problem, facts: Mapping[str, Any], source: str) -> tuple[str, str]:
@@ -304,7 +306,7 @@ def traceback_text(raised: RaisedFacts, source: str, file: str) -> str:
 
 
 def _frame_lines(frames: Sequence[tuple[Any, Any]], source: str, file: str) -> list[str]:
-    text = source.splitlines()
+    text = source_lines(source)
     lines = []
     for line, name in frames:
         lines.append(f"  {file}:{line} in {name}")

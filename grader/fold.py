@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import grader.checks  # noqa: F401 - registers the checks
 from grader.checks.registry import CHECKS, View
+from grader.errors import Mistake, ProblemFileError
 from grader.inputs import Phase, Trial
 from grader.observe import Observation
 from grader.plan import options_of
@@ -51,12 +52,23 @@ def views(
         if actual is None:
             continue
         expected = None if trial.raises else versions.observe("reference", replace(trial, profiled=False))
+        if expected is not None and expected.outcome is not Outcome.RETURNED and not trial.traced:
+            raise _no_answer(trial, expected, versions)
         oracle = None
         if trial.phase is Phase.HYGIENE:
             oracle = versions.observe("reference", replace(trial.in_precision("float64"), profiled=False))
         twin = _twin(trial, trials, actuals)
         made.append(View(index, trial, actual, expected, oracle, twin, index in late, axes))
     return made
+
+
+def _no_answer(trial: Trial, expected: Observation, versions: Versions) -> ProblemFileError:
+    """The reference itself fails on a case: nothing can be judged by it."""
+    raised = expected.raised
+    line = raised.place.line if raised is not None and raised.place is not None else 1
+    how = f"raised {raised.type}: {raised.message}" if raised is not None else str(expected.outcome)
+    message = f"the reference {how} on case `{trial.case}` in {trial.dtype}"
+    return ProblemFileError([Mistake(versions.filename, line, 1, message)])
 
 
 def _returns(problem: Problem) -> list[str]:
@@ -95,10 +107,9 @@ def _fold_one(
     findings = []
     looked = 0
     for view in seen:
-        sighted = replace(view, options=options)
-        if (view.trial.looks_at(name) or name == "returns") and entry.applies(sighted):
+        if (view.trial.looks_at(name) or name == "returns") and entry.applies(view):
             looked += 1
-            found = entry.judge(sighted)
+            found = entry.judge(replace(view, options=options) if options else view)
             findings += [found] if found is not None else []
     if findings:
         return Fold(name, Status.FAILED, tuple(findings))

@@ -15,7 +15,7 @@ from grader.api import task
 from grader.content import Library
 from grader.errors import MhaquizError, Mistake, ProblemFileError
 from grader.host.engine import Engine
-from grader.judge import Submission, Task, grade
+from grader.judge import Submission, Task, grade, new_seed
 from grader.plan import has_floats
 from grader.report import Report, Status, Verdict
 from grader.spec.model import Problem
@@ -114,6 +114,10 @@ def gate(library: Library, problem: str, engine: Engine) -> Gated:
         return Gated(problem, (Mistake(error.where or problem, 1, 1, f"{error.what} {error.cause}".strip()),))
     if not any(version.name == "reference" for version in listed):
         return Gated(problem, tuple(errors))
+    try:
+        made.versions.load()
+    except ProblemFileError as error:
+        return Gated(problem, (*errors, *error.mistakes))
     return _Gate(library, made, engine, errors).run()
 
 
@@ -170,10 +174,15 @@ class _Gate:
     engine: Engine
     errors: list[Mistake] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
+    # One fresh seed for all versions, so that each known mistake is worked out once.
+    seed: str = field(default_factory=new_seed)
 
     def run(self) -> Gated:
         for version in self.made.versions.listed:
             self.version(version)
+            if version.name == "reference" and not self.kills[-1].good:
+                # Everything else is judged against it.
+                return Gated(self.made.problem.id, tuple(self.errors), tuple(self.kills))
         self.starter()
         for name, source in degenerate(self.made.problem, self.made.versions.source):
             self.degenerate(name, source)
@@ -181,7 +190,7 @@ class _Gate:
 
     def report(self, source: bytes) -> Report:
         entry = self.made.problem.entry.lower()
-        return grade(self.made, Submission(source, f"{entry}.py"), self.engine)
+        return grade(self.made, Submission(source, f"{entry}.py"), self.engine, seed=self.seed)
 
     def version(self, version: Version) -> None:
         report = self.report(self.made.versions.submission_source(version.name))
@@ -224,7 +233,8 @@ def _came_out(report: Report) -> str:
     if report.verdict is Verdict.PASSED:
         return "passed"
     if report.error is not None:
-        return f"came out as {report.verdict} ({report.error['what']}: {report.error['cause']})"
+        said = "; ".join(mistake["message"] for mistake in report.error.get("mistakes", ()))
+        return f"came out as {report.verdict} ({said or report.error['what'] + ': ' + report.error['cause']})"
     return f"{report.verdict} ({_why(report)})"
 
 

@@ -18,6 +18,7 @@ import torch
 from grader import explain, mistakes
 from grader.errors import GraderError, MhaquizError
 from grader.fold import Fold, failed_trials, fold, views
+from grader.guest import harness
 from grader.guest.wire import Malformed
 from grader.host.engine import Engine, Run
 from grader.host.limits import MIB, Limits
@@ -54,7 +55,10 @@ class Submission:
     @property
     def text(self) -> str:
         """The source as text, for showing."""
-        return self.source.decode("utf-8-sig", errors="replace")
+        try:
+            return harness.decode_source(self.source)
+        except harness.LoadFailure:
+            return self.source.decode("utf-8-sig", errors="replace")
 
 
 @dataclass(frozen=True)
@@ -101,12 +105,11 @@ def grade(
         duration_ms=0.0,
         source=submission.text,
     )
+    task.versions.begin(blank.seed)
     try:
         report = _grade(task, submission, engine, blank)
     except MhaquizError as error:
         report = replace(blank, error={**error.to_json(), "exit_code": error.exit_code})
-    finally:
-        task.versions.forget()
     return replace(report, duration_ms=(time.monotonic() - started) * 1000)
 
 
@@ -139,11 +142,20 @@ def _grade(task: Task, submission: Submission, engine: Engine, blank: Report) ->
 
 
 def _judge(task: Task, submission: Submission, engine: Engine, seed: str, device: str) -> _Judged:
-    planner = Planner(task.problem, seed, device)
-    trials = [_prepared(task, trial, seed) for trial in plan(planner)]
+    trials = _trials(task, seed, device)
     run, actuals = _run(task, submission, engine, trials)
     seen = views(task.problem, trials, actuals, task.versions, _late(actuals, run))
     return _Judged(trials, run, actuals, fold(task.problem, seen, len(trials)))
+
+
+def _trials(task: Task, seed: str, device: str) -> list[Trial]:
+    """The trials of a seed, made once however many submissions are judged with it."""
+    key = ("trials", device)
+    if key not in task.versions.memo:
+        planner = Planner(task.problem, seed, device)
+        task.versions.memo[key] = [_prepared(task, trial, seed) for trial in plan(planner)]
+    found: list[Trial] = task.versions.memo[key]
+    return found
 
 
 def _prepared(task: Task, trial: Trial, seed: str) -> Trial:
@@ -164,11 +176,11 @@ def _run(
     run = engine.run(
         submission.source, submission.filename, entries_of(task.problem), requests, limits(task.problem)
     )
-    lines = submission.text.splitlines()
+    lines = harness.source_lines(submission.text)
     actuals: list[Observation | None] = [None] * len(trials)
     for index, frame in enumerate(run.frames[: len(trials)]):
         try:
-            actuals[index] = decode(frame, lines)
+            actuals[index] = _answering(trials[index], decode(frame, lines))
         except Malformed as error:
             actuals[index] = Observation(Outcome.REFUSED, detail=str(error))
             return replace(run, outcome=Outcome.REFUSED, detail=str(error)), actuals
@@ -176,6 +188,28 @@ def _run(
         ended = min(len(run.frames), len(trials) - 1)
         actuals[ended] = Observation(run.outcome, detail=run.detail)
     return run, actuals
+
+
+def _answering(trial: Trial, observation: Observation) -> Observation:
+    """The observation, if it answers the trial: so many results and inputs as there were. Raises Malformed."""
+    buffers = len(trial.buffers) + sum(cotangent is not None for cotangent in trial.cotangents)
+    right = len(observation.inputs_after) == len(observation.versions) == buffers
+    if observation.outcome is Outcome.RETURNED:
+        right = right and len(observation.results) == sum(bool(step.get("observe")) for step in trial.steps)
+        right = right and all(
+            leaf.buffer is None or 0 <= leaf.buffer < buffers for leaf in observation.leaves()
+        )
+        right = right and (observation.gradient is not None or not (trial.gradient_of or trial.parameters))
+    elif observation.outcome is not Outcome.RAISED or observation.raised is None:
+        right = False
+    if observation.gradient is not None and observation.gradient.raised is None:
+        asked = [a.view.shape for name in trial.gradient_of for a in trial.arguments if a.name == name]
+        got = [None if g is None else tuple(g.shape) for g in observation.gradient.inputs]
+        right = right and len(got) == len(asked)
+        right = right and all(g is None or g == tuple(a) for g, a in zip(got, asked, strict=False))
+    if not right:
+        raise Malformed("a reply does not fit its request")
+    return observation
 
 
 def limits(problem: Problem) -> Limits:
@@ -274,8 +308,7 @@ def _cases(problem: Problem, judged: _Judged) -> list[CaseResult]:
 
 
 def _named(task: Task, judged: _Judged) -> list[NamedMistake]:
-    mine = mistakes.behaviour(judged.trials, judged.actuals, judged.folds)
-    ids = mistakes.explain(task.problem, task.versions, judged.trials, mine)
+    ids = mistakes.explain(task.problem, task.versions, judged.trials, judged.actuals, judged.folds)
     return [
         NamedMistake(m.id, m.title, f"{m.what} {m.why}", m.fix) for m in task.problem.mistakes if m.id in ids
     ]

@@ -92,17 +92,22 @@ def _key(finding: Finding, trials: Sequence[Trial]) -> Key:
     return finding.check, finding.code, str(finding.data.get("of", "")), group
 
 
-def known_behaviour(
-    problem: Problem, versions: Versions, version: Version, trials: Sequence[Trial]
-) -> Behaviour:
-    """What a known version does on these trials."""
-    actuals = [versions.observe(version.name, trial) for trial in trials]
-    return behaviour(trials, actuals, fold(problem, views(problem, trials, actuals, versions), len(trials)))
-
-
-def explain(problem: Problem, versions: Versions, trials: Sequence[Trial], mine: Behaviour) -> list[str]:
+def explain(
+    problem: Problem,
+    versions: Versions,
+    trials: Sequence[Trial],
+    actuals: Sequence[Observation | None],
+    folds: Sequence[Fold],
+) -> list[str]:
     """The ids of the known mistakes that explain a failed submission, in the problem file's order."""
-    known = [(version, known_behaviour(problem, versions, version, trials)) for version in versions.wrong]
+    telling = _telling(trials, folds)
+    mine = _behaviour_on(telling, problem, versions, trials, actuals)
+    probes = _probes(versions, trials, telling, mine)
+    known = [
+        (version, _known(telling, problem, versions, trials, version.name))
+        for version in versions.wrong
+        if all(_may_explain(versions, version.name, trials[i], mine.observations[i]) for i in probes)
+    ]
     matches = [(v, b) for v, b in known if _explains(trials, b, mine, frozenset(b.families))]
     if _VALUE in mine.families and not any(_VALUE in b.families for _, b in matches):
         # Same numbers, other memory: the numbers are still worth a name.
@@ -111,6 +116,63 @@ def explain(problem: Problem, versions: Versions, trials: Sequence[Trial], mine:
     matches = [(v, b) for v, b in matches if not any(set(b.families) < set(o.families) for _, o in matches)]
     found = {v.mistake for v, b in matches if not _outdone(b, mine, [o for _, o in matches])}
     return [mistake.id for mistake in problem.mistakes if mistake.id in found]
+
+
+def _telling(trials: Sequence[Trial], folds: Sequence[Fold]) -> frozenset[int]:
+    """The trials to compare on: the 16-bit and hygiene ones only if some failure shows nowhere else."""
+    main = frozenset(i for i, trial in enumerate(trials) if _is_main(trial))
+    failed = [entry for entry in folds if entry.status is Status.FAILED]
+    enough = all(any(f.trial in main for f in entry.findings) for entry in failed)
+    return main if enough else frozenset(range(len(trials)))
+
+
+def _is_main(trial: Trial) -> bool:
+    if trial.phase is Phase.EXACT:
+        return trial.dtype in ("float32", "float64")
+    return trial.phase is not Phase.HYGIENE or trial.traced
+
+
+def _behaviour_on(
+    telling: frozenset[int],
+    problem: Problem,
+    versions: Versions,
+    trials: Sequence[Trial],
+    actuals: Sequence[Observation | None],
+) -> Behaviour:
+    """A version's behaviour as far as the telling trials show it."""
+    shown = [actual if i in telling else None for i, actual in enumerate(actuals)]
+    seen = views(problem, trials, shown, versions)
+    return behaviour(trials, shown, fold(problem, seen, len(seen)))
+
+
+def _known(
+    telling: frozenset[int], problem: Problem, versions: Versions, trials: Sequence[Trial], name: str
+) -> Behaviour:
+    key = ("behaviour", name, telling)
+    if key not in versions.memo:
+        actuals = [versions.observe(name, trial) if i in telling else None for i, trial in enumerate(trials)]
+        versions.memo[key] = _behaviour_on(telling, problem, versions, trials, actuals)
+    found: Behaviour = versions.memo[key]
+    return found
+
+
+def _probes(
+    versions: Versions, trials: Sequence[Trial], telling: frozenset[int], mine: Behaviour
+) -> list[int]:
+    """Two trials for a quick look: where the submission's numbers are wrong, if they are anywhere."""
+    comparable = [i for i in sorted(telling) if _compares(trials[i]) and mine.observations[i] is not None]
+    if _VALUE not in mine.families:
+        return comparable[:2]
+    off = [
+        i for i in comparable if not _agree(versions.observe("reference", trials[i]), mine.observations[i])
+    ]
+    return (off or comparable)[:2]
+
+
+def _may_explain(versions: Versions, name: str, trial: Trial, mine: Observation | None) -> bool:
+    """Whether a version gives what the submission gives, or else what is right."""
+    observed = versions.observe(name, trial)
+    return _agree(observed, mine) or _agree(observed, versions.observe("reference", trial))
 
 
 def _outdone(known: Behaviour, mine: Behaviour, others: Sequence[Behaviour]) -> bool:

@@ -7,6 +7,7 @@ with like. A reply that is not well-formed is the runner's doing and raises `wir
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -215,6 +216,8 @@ class _Decoder:
         shape = tuple(int(n) for n in item["shape"])
         stride = item.get("stride")
         buffer = item.get("buffer")
+        if min(shape, default=0) < 0 or (stride is not None and len(stride) != len(shape)):
+            raise ValueError("a shape or its strides make no sense")
         data, note = None, ""
         if item.get("too_large"):
             note = "it is far larger than asked"
@@ -240,6 +243,8 @@ class _Decoder:
     def elements(self, index: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
         raw = self.buffers[index]
         if not raw:
+            if math.prod(shape) != 0:
+                raise ValueError("elements are missing")
             return torch.empty(shape, dtype=DTYPES[dtype])
         return torch.frombuffer(raw, dtype=DTYPES[dtype]).view(shape)
 

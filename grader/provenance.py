@@ -78,7 +78,7 @@ def _origin(problem: Problem, trial: Trial, names: Sequence[str], value: float) 
         argument = trial.argument(name)
         base = float(argument.of(trial.buffers).double().flatten()[0])
         position = value - base
-        if position == int(position) and 0 <= position < math.prod(argument.view.shape):
+        if position % 1 == 0 and 0 <= position < math.prod(argument.view.shape):
             spec = problem.inputs[name]
             assert isinstance(spec, TensorInput)
             origins.append(Origin(name, _coordinates(parse_shape(spec.shape), trial, int(position))))

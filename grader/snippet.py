@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ def snippet(trial: Trial, expected: Observation | None, file: str) -> str | None
     if trial.raises:
         lines.append(f"# expected: {trial.raises}")
     elif expected is not None:
-        lines += _expected(expected)
+        lines += _expected(expected, _result_names(trial))
     return "\n".join(lines) + "\n"
 
 
@@ -68,13 +68,23 @@ def _rounded(value: Any) -> Any:
     return value
 
 
+def _result_names(trial: Trial) -> list[str]:
+    """The name of each judged result, in order."""
+    observed = [step for step in trial.steps if step["observe"]]
+    return [step.get("save") or _numbered("out", number) for number, step in enumerate(observed)]
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name}{number + 1}" if number else name
+
+
 def _calls(trial: Trial) -> list[str]:
-    lines, results = [], 0
+    lines = []
+    results = iter(_result_names(trial))
     for step in trial.steps:
         arguments = ", ".join(step["args"])
         target = step.get("on") or "module"
-        results += bool(step["observe"])
-        name = step.get("save") or (f"out{results if results > 1 else ''}" if step["observe"] else None)
+        name = next(results) if step["observe"] else step.get("save")
         left = f"{name} = " if name else ""
         if step["do"] == "call":
             lines.append(f"{left}{step['name']}({arguments})")
@@ -92,9 +102,10 @@ def _calls(trial: Trial) -> list[str]:
     return lines
 
 
-def _expected(expected: Observation) -> list[str]:
-    lines = [f"expected = {_facts(result)}" for result in expected.results]
-    lines.append("print(out)")
+def _expected(expected: Observation, names: Sequence[str]) -> list[str]:
+    results = enumerate(expected.results)
+    lines = [f"{_numbered('expected', number)} = {_facts(result)}" for number, result in results]
+    lines.append(f"print({', '.join(names)})")
     return [line for line in lines if len(line) < 20_000]
 
 

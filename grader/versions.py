@@ -71,7 +71,9 @@ class Versions:
     problem: Problem
     source: str
     filename: str
-    _cache: dict[tuple[str, str], Observation] = field(default_factory=dict)
+    memo: dict[Any, Any] = field(default_factory=dict)
+    """What was worked out for the present seed, by whoever worked it out."""
+    _seed: str | None = None
 
     @cached_property
     def listed(self) -> list[Version]:
@@ -85,6 +87,10 @@ class Versions:
     def wrong(self) -> list[Version]:
         """The known wrong versions."""
         return [version for version in self.listed if version.kind == "wrong"]
+
+    def load(self) -> None:
+        """Runs the solution file now. Raises ProblemFileError when it cannot be loaded."""
+        _ = self._namespace
 
     @cached_property
     def _namespace(self) -> dict[str, Any]:
@@ -115,16 +121,19 @@ class Versions:
             return f"{self.source}\n{names[0]} = {version}\n".encode()
         return (self.source + "".join(f"\n{name} = {version}.{name}" for name in names) + "\n").encode()
 
-    def observe(self, version: str, trial: Trial) -> Observation:
-        """What a version does on a trial. Cached: one planner's trial keys are unique."""
-        key = (version, f"{trial.key}/{trial.dtype}/{trial.traced}/{trial.twin}")
-        if key not in self._cache:
-            self._cache[key] = self._observe(version, trial)
-        return self._cache[key]
+    def begin(self, seed: str) -> None:
+        """Keeps what is known of this seed and drops the rest: a batch of one seed pays for each version once."""
+        if seed != self._seed:
+            self.memo.clear()
+            self._seed = seed
 
-    def forget(self) -> None:
-        """Drops the observations of a finished grade."""
-        self._cache.clear()
+    def observe(self, version: str, trial: Trial) -> Observation:
+        """What a version does on a trial. Remembered: trial keys are unique for one seed."""
+        key = ("observe", version, f"{trial.key}/{trial.dtype}/{trial.traced}/{trial.twin}")
+        if key not in self.memo:
+            self.memo[key] = self._observe(version, trial)
+        found: Observation = self.memo[key]
+        return found
 
     def _observe(self, version: str, trial: Trial) -> Observation:
         names = entries_of(self.problem)

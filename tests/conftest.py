@@ -1,31 +1,41 @@
-"""What many tests share: one warm engine a process, so that torch is imported once beside the tests."""
+"""What many tests share: one warm engine a process, so that torch is imported once beside the tests.
+
+torch is imported by the fixtures only: tests of what is drawn, read and kept do without it.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from grader.host.engine import Engine
-from grader.judge import Submission, Task, grade
-from grader.report import Report
+if TYPE_CHECKING:
+    from grader.host.engine import Engine
+    from grader.judge import Task
+    from grader.report import Report
 
-Judge = Callable[..., Report]
+
+class Judge(Protocol):
+    """Grades a source text, on a fixed seed unless told otherwise."""
+
+    def __call__(self, task: Task, source: str, seed: str = "1", file: str = "answer.py") -> Report: ...
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """A warm engine. Start-up overlaps whatever the first test does before it runs a submission."""
+    from grader.host.engine import Engine
+
     with Engine() as running:
         yield running
 
 
 @pytest.fixture
 def judge(engine: Engine) -> Judge:
-    """Grades a source text, on a fixed seed unless told otherwise."""
+    """Judges submissions one by one on the warm engine."""
+    from grader.judge import Submission, grade
 
-    @functools.wraps(grade)
     def judged(task: Task, source: str, seed: str = "1", file: str = "answer.py") -> Report:
         return grade(task, Submission(source.encode(), file), engine, seed=seed)
 

@@ -101,7 +101,7 @@ PINNED: list[tuple[str, str, dict[str, Any], Sentence]] = [
     ("single_storage", "several", {"actual": 3}, Sentence("the results lie in 3 storages, expected 1", "One product gives all of them; cutting it up is a view.", "1 storage", "3 storages")),
     ("contiguous", "not_contiguous", {"expected": [3, 1], "actual": [1, 2]}, Sentence("the result was copied and is still not contiguous: strides (1, 2), expected (3, 1)", "If a copy is made at all, make it in the order in which it is read.", "(3, 1)", "(1, 2)")),
     ("allocation", "explicit", BUDGET, Sentence("your code copies 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", COPIES_WHY, "at most 40 bytes", "8 KiB")),
-    ("allocation", "held", BUDGET, Sentence("", COPIES_WHY, "at most 40 bytes", "8 KiB")),
+    ("allocation", "held", BUDGET, Sentence("your code holds copies of 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", COPIES_WHY, "at most 40 bytes", "8 KiB")),
     ("allocation", "new", {**BUDGET, "of": [], "call": None}, Sentence("your code takes new memory for 2048 elements, allowed 10 (2*d)", COPIES_WHY, "at most 40 bytes", "8 KiB")),
     ("allocation", "largest", BUDGET, Sentence("the largest single tensor has 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", COPIES_WHY, "at most 40 bytes", "8 KiB")),
     ("allocation", "peak", BUDGET, Sentence("at its peak your code holds 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", COPIES_WHY, "at most 40 bytes", "8 KiB")),

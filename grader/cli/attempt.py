@@ -222,11 +222,11 @@ def _show(app: App, result: Report, given: Given, number: int | None, output_for
     elif output_format == "concise":
         from grader.render.concise import render_concise
 
-        app.out(render_concise(result))
+        app.out(render_concise(result).rstrip("\n"))
     elif output_format == "github":
         from grader.render.github import render_github
 
-        app.out(render_github(result))
+        app.out(render_github(result).rstrip("\n"))
     else:
         _show_text(app, result, given, number)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,7 @@ def _gate_one(packs: Sequence[Path], problem: str) -> Gated:
     if _worker_engine is None:
         # Lives as long as the worker process; the zygote ends when the worker's socket closes.
         _worker_engine = Engine()
+        Finalize(None, _worker_engine.close, exitpriority=1)
     return gate(default_library(packs), problem, _worker_engine)
 
 

@@ -28,7 +28,7 @@ def confine(limits: dict[str, Any], scratch: str, channel: int, output: int) -> 
     os.closerange(4, 1 << 12)
     os.chdir(scratch)
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_CPU, int(limits["cpu_seconds"]))
+    _limit(resource.RLIMIT_CPU, int(limits["cpu_seconds"]), more=1)
     _limit(resource.RLIMIT_FSIZE, int(limits["file_bytes"]))
     _limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
 
@@ -41,7 +41,8 @@ def _die_with_parent() -> None:
         return
 
 
-def _limit(kind: int, value: int) -> None:
+def _limit(kind: int, value: int, more: int = 0) -> None:
+    """Sets a limit; the hard one is `more` above, so that the signal of the soft one comes first and tells which."""
     _, hard = resource.getrlimit(kind)
-    ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (ceiling, ceiling))
+    ceiling = value + more if hard == resource.RLIM_INFINITY else min(value + more, hard)
+    resource.setrlimit(kind, (min(value, ceiling), ceiling))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import io
 import linecache
 import sys
 import threading
+import tokenize
 import traceback
 import types
 from collections.abc import Callable, Sequence
@@ -26,6 +28,9 @@ _T = torch._C.TensorBase
 _stride, _offset, _storage = _T.stride, _T.storage_offset, torch.Tensor.untyped_storage
 _size, _numel, _element_size = _T.size, _T.numel, _T.element_size
 _detach, _is_neg, _is_conj = _T.detach, _T.is_neg, _T.is_conj
+_dtype_of, _device_of, _layout_of = (getattr(_T, name).__get__ for name in ("dtype", "device", "layout"))
+_wants_grad, _version_of = _T.requires_grad.__get__, _T._version.__get__  # type: ignore[attr-defined]
+_view, _copy = _T.view, _T.copy_
 _Parameter = torch.nn.Parameter
 _grad, _frombuffer, _empty = torch.autograd.grad, torch.frombuffer, torch.empty
 
@@ -60,16 +65,19 @@ class Submission:
 
 def load(source: bytes, filename: str, entries: Sequence[str], *, module_name: str = "submission") -> Submission:
     """Runs the submission's module and checks that it has the entries. Raises LoadFailure."""
+    text = decode_source(source)
     try:
-        code = compile(source, filename, "exec", dont_inherit=True)
+        code = compile(text, filename, "exec", dont_inherit=True)
     except SyntaxError as error:
         raise LoadFailure(code="syntax", line=error.lineno, column=error.offset, message=error.msg) from None
-    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+    except (RecursionError, MemoryError):
+        raise LoadFailure(code="unreadable", message="its expressions are nested too deeply", type="") from None
+    except (ValueError, OverflowError) as error:
         raise LoadFailure(code="unreadable", message=str(error), type=type(error).__name__) from None
     module = types.ModuleType(module_name)
     module.__file__ = filename
     sys.modules[module_name] = module
-    _remember_source(source, filename)
+    _remember_source(text, filename)
     try:
         exec(code, module.__dict__)
     except BaseException as error:
@@ -78,9 +86,43 @@ def load(source: bytes, filename: str, entries: Sequence[str], *, module_name: s
     return Submission(filename, module.__dict__)
 
 
-def _remember_source(source: bytes, filename: str) -> None:
-    lines = source.decode("utf-8-sig", errors="replace").splitlines(keepends=True)
-    linecache.cache[filename] = (len(source), None, lines, filename)
+def decode_source(source: bytes) -> str:
+    """The text of a source file as Python reads it: UTF-8 unless its first lines name another encoding.
+
+    Raises LoadFailure.
+    """
+    nul = source.find(0)
+    if nul >= 0:
+        raise LoadFailure(
+            code="syntax", line=_line_of(source, nul), column=None, message="source code cannot contain null bytes"
+        )
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    except SyntaxError as error:
+        if "unknown encoding" in str(error):
+            raise LoadFailure(code="syntax", line=1, column=None, message=error.msg) from None
+        encoding = "utf-8"
+    try:
+        return source.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = _line_of(source, error.start)
+        raise LoadFailure(code="syntax", line=line, column=None, message=f"(unicode error) {error}") from None
+    except LookupError as error:
+        raise LoadFailure(code="syntax", line=1, column=None, message=str(error)) from None
+
+
+def _line_of(source: bytes, position: int) -> int:
+    return source.count(b"\n", 0, position) + 1
+
+
+def _remember_source(text: str, filename: str) -> None:
+    lines = [line + "\n" for line in source_lines(text)]
+    linecache.cache[filename] = (len(text), None, lines, filename)
+
+
+def source_lines(text: str) -> list[str]:
+    """The lines of a source as Python counts them: a form feed or a line separator in a string ends none."""
+    return io.StringIO(text, newline=None).read().split("\n")
 
 
 def _check_entries(namespace: dict[str, Any], entries: Sequence[str]) -> None:
@@ -94,10 +136,6 @@ def _check_entries(namespace: dict[str, Any], entries: Sequence[str]) -> None:
 
 def describe_error(error: BaseException, filename: str) -> dict[str, Any]:
     """An exception as plain data: its type, bases, message and the submission's own frames."""
-    try:
-        message = str(error)[:4000]
-    except BaseException:
-        message = "(its message cannot be read)"
     frames = [
         {"line": f.lineno, "end_line": f.end_lineno, "column": f.colno, "end_column": f.end_colno, "name": f.name}
         for f in traceback.extract_tb(error.__traceback__, limit=200)
@@ -106,9 +144,18 @@ def describe_error(error: BaseException, filename: str) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "bases": [base.__name__ for base in type(error).__mro__ if base.__module__ == "builtins"],
-        "message": message,
+        "message": _message(error),
         "frames": frames[:3] + frames[-7:] if len(frames) > 10 else frames,
     }
+
+
+def _message(error: BaseException) -> str:
+    try:
+        # A string of a class of its own may say anything of itself; the built-in's methods do not ask it.
+        text = str.__getitem__(str(error), slice(4000))
+    except BaseException:
+        return "(its message cannot be read)"
+    return text.encode("utf-8", "replace").decode()
 
 
 @dataclass
@@ -139,7 +186,7 @@ def perform(
     for name, spec in request["args"].items():
         trial.values[name] = _materialise(spec, name, trial)
     threads = threading.active_count()
-    versions = [buffer._version for buffer in buffers]
+    versions = [_version_of(buffer) for buffer in buffers]
     reply: dict[str, Any] = {"outcome": "returned"}
     names: set[str] = set()
     recorder = trace.Recorder(submission.filename, trial.tensors) if request.get("trace") else None
@@ -155,7 +202,7 @@ def perform(
     except BaseException as error:
         reply = {"outcome": "raised", "error": describe_error(error, submission.filename)}
     reply["threads"] = threading.active_count() - threads
-    reply["versions"] = [[before, b._version] for before, b in zip(versions, buffers, strict=True)]
+    reply["versions"] = [[before, _version_of(b)] for before, b in zip(versions, buffers, strict=True)]
     reply["operators"] = sorted(names)
     if recorder is not None:
         reply["events"] = recorder.events
@@ -274,13 +321,46 @@ def _apply(function: Any, step: dict[str, Any], trial: _Trial) -> Any:
     names = step.get("names") or step["args"]
     values = [trial.values[name] for name in step["args"]]
     positional, keywords = bind(function, names, values)
-    return function(*positional, **keywords)
+    try:
+        return function(*positional, **keywords)
+    except TypeError as error:
+        if any(code.co_filename == trial.submission.filename for code in _codes(error)):
+            raise
+        unfit = _unfit(function, positional, keywords)
+        if unfit is None:
+            raise
+        label = step.get("name") or getattr(function, "__name__", "it")
+        raise TypeError(f"`{label}{unfit}` cannot be called as `{label}({', '.join(names)})`") from None
+
+
+def _codes(error: BaseException) -> list[types.CodeType]:
+    """The code of every frame that an exception passed through."""
+    return [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+
+
+def _unfit(function: Any, positional: Sequence[Any], keywords: dict[str, Any]) -> str | None:
+    """The function's parameters, if they do not take these arguments."""
+    try:
+        signature = inspect.signature(_called(function))
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*positional, **keywords)
+    except TypeError:
+        bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+        return str(inspect.Signature(bare))
+    return None
+
+
+def _called(function: Any) -> Any:
+    """What says which arguments a callable takes: a module hands all to its `forward`."""
+    return function.forward if isinstance(function, torch.nn.Module) else function
 
 
 def bind(function: Any, names: Sequence[str], values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
     """Passes values by position, but by name where the function takes that name only as a keyword."""
     try:
-        parameters = inspect.signature(function).parameters
+        parameters = inspect.signature(_called(function)).parameters
     except (TypeError, ValueError):
         return list(values), {}
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
@@ -324,12 +404,13 @@ def _describe(
     if kind is torch.Tensor or kind is _Parameter:
         return _describe_tensor(value, trial, ranges, groups, kept)
     if depth < MAX_DEPTH and isinstance(value, (tuple, list)) and len(value) <= MAX_ITEMS:
-        base = tuple if isinstance(value, tuple) else list
-        items = [_describe(v, trial, ranges, groups, kept, depth + 1) for v in base.__iter__(value)]
-        return {"k": "l", "type": kind.__name__, "tuple": base is tuple, "i": items}
+        # The built-in's own iterator: a class derived from it may have another.
+        members = tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value)
+        items = [_describe(v, trial, ranges, groups, kept, depth + 1) for v in members]
+        return {"k": "l", "type": kind.__name__, "tuple": isinstance(value, tuple), "i": items}
     if depth < MAX_DEPTH and kind is dict and len(value) <= MAX_ITEMS:
-        members = {str(k): _describe(v, trial, ranges, groups, kept, depth + 1) for k, v in value.items()}
-        return {"k": "d", "i": members}
+        named = {str(k): _describe(v, trial, ranges, groups, kept, depth + 1) for k, v in value.items()}
+        return {"k": "d", "i": named}
     return {"k": "f", "type": f"{kind.__module__}.{kind.__qualname__}"[:200]}
 
 
@@ -346,16 +427,17 @@ def _describe_tensor(
     groups: dict[int, int],
     kept: list[torch.Tensor],
 ) -> dict[str, Any]:
+    dtype, device, layout = _dtype_of(value), _device_of(value).type, _layout_of(value)
     facts: dict[str, Any] = {
         "k": "t",
-        "dtype": _NAMES.get(value.dtype, str(value.dtype).removeprefix("torch.")),
-        "device": value.device.type,
+        "dtype": _NAMES.get(dtype, str(dtype).removeprefix("torch.")),
+        "device": device,
         "shape": list(_size(value)),
-        "layout": str(value.layout).removeprefix("torch."),
+        "layout": str(layout).removeprefix("torch."),
         "parameter": type(value) is _Parameter,
-        "requires_grad": bool(value.requires_grad),
+        "requires_grad": bool(_wants_grad(value)),
     }
-    if value.layout is not torch.strided or value.device.type == "meta" or value.dtype not in _NAMES:
+    if layout is not torch.strided or device == "meta" or dtype not in _NAMES:
         return facts
     storage = _storage(value)
     facts.update(stride=list(_stride(value)), neg=bool(_is_neg(value)), conj=bool(_is_conj(value)))
@@ -379,7 +461,7 @@ def _home(
     for index, (start, end) in enumerate(ranges):
         if start <= address < end:
             return index, (address - start) // _element_size(value)
-    return None, _offset(value)
+    return None, int(_offset(value))
 
 
 def to_bytes(value: torch.Tensor) -> bytearray:
@@ -388,7 +470,7 @@ def to_bytes(value: torch.Tensor) -> bytearray:
     data = bytearray(size)
     if size:
         with torch.no_grad():
-            _frombuffer(data, dtype=value.dtype).view(_size(value)).copy_(_detach(value))
+            _copy(_view(_frombuffer(data, dtype=_dtype_of(value)), _size(value)), _detach(value))
     return data
 
 
@@ -397,12 +479,14 @@ def _send_bytes(value: torch.Tensor, trial: _Trial) -> int:
     return len(trial.out) - 1
 
 
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, (tuple, list)):
-        return [leaf for item in value for leaf in _leaves(item)]
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in _leaves(item)]
-    return [value] if isinstance(value, torch.Tensor) else []
+def _leaves(value: Any, depth: int = 0) -> list[Any]:
+    """The tensors of a result in the order, and to the depth, in which they are described."""
+    if type(value) in (torch.Tensor, _Parameter):
+        return [value]
+    if depth >= MAX_DEPTH or not isinstance(value, (tuple, list, dict)) or len(value) > MAX_ITEMS:
+        return []
+    items = list(value.values()) if type(value) is dict else [] if isinstance(value, dict) else list(value)
+    return [leaf for item in items for leaf in _leaves(item, depth + 1)]
 
 
 def _gradient(trial: _Trial) -> dict[str, Any]:

@@ -27,7 +27,7 @@ COPY_CALLS = frozenset(
 RESHAPE_CALLS = frozenset("reshape reshape_as flatten ravel unflatten view_as".split())
 COPY_OPS = frozenset(
     "clone copy_ cat stack index index_select gather repeat _to_copy flip roll constant_pad_nd repeat_interleave "
-    "take index_put index_put_ scatter scatter_ select_scatter slice_scatter as_strided_scatter unfold_copy "
+    "take masked_select index_put index_put_ scatter scatter_ select_scatter slice_scatter as_strided_scatter unfold_copy "
     "expand_copy permute_copy view_copy transpose_copy take_along_dim index_copy index_copy_ embedding".split()
 )
 MATMUL_OPS = frozenset("mm bmm addmm baddbmm addbmm mv dot addmv vdot _scaled_mm".split())
@@ -38,6 +38,8 @@ FACTORY_OPS = frozenset(
     "new_zeros new_ones new_empty new_full new_empty_strided zeros_like ones_like empty_like full_like rand_like "
     "randn_like randint_like empty_strided".split()
 )
+# Beyond so many events, like ones are added up: a loop over every element may run any number of operations.
+MAX_EVENTS = 5000
 EXPLICIT_KINDS = frozenset(["explicit_copy", "reshape_copy", "cast", "expansion"])
 
 
@@ -68,16 +70,19 @@ def _name(func: Callable[..., Any]) -> str:
     return str(getattr(owner, "__name__", name)) if name == "__get__" else name
 
 
+_weak: Callable[[Any], Any] = StorageWeakRef
+
+
 class _Storages:
     """Storages seen so far: which inputs their data comes from, and which are still alive."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[StorageWeakRef, frozenset[str], int]] = {}
+        self._known: dict[int, tuple[Any, frozenset[str], int]] = {}
         self._copies: dict[int, int] = {}
 
     def add(self, tensor: torch.Tensor, labels: frozenset[str]) -> None:
         storage = tensor.untyped_storage()
-        self._known[storage._cdata] = (StorageWeakRef(storage), labels, storage.nbytes())
+        self._known[storage._cdata] = (_weak(storage), labels, storage.nbytes())
 
     def known(self, tensor: torch.Tensor) -> bool:
         return tensor.untyped_storage()._cdata in self._known
@@ -122,6 +127,7 @@ class Recorder:
     def __init__(self, filename: str, inputs: dict[str, list[torch.Tensor]]) -> None:
         self.filename = filename
         self.events: list[dict[str, Any]] = []
+        self._merged: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.calls: list[tuple[str, tuple[int, int, int, int] | None]] = []
         self.called: dict[str, tuple[int, int, int, int] | None] = {}
         self.peak_bytes = 0
@@ -162,7 +168,7 @@ class Recorder:
             for tensor in operands[:1] if op in WRITING_OPS else fresh:
                 if tensor.untyped_storage()._cdata not in self._inputs:
                     self.storages.mark_copy(tensor)
-        self.events.append(
+        self._keep(
             {
                 "op": f"aten.{op}",
                 "call": call,
@@ -176,6 +182,22 @@ class Recorder:
                 "alive": self.storages.live_copies() if kind in EXPLICIT_KINDS else {},
             }
         )
+
+    def _keep(self, event: dict[str, Any]) -> None:
+        """Adds an event; one of too many adds to an earlier one of its kind, op, call, place and sources."""
+        if len(self.events) < MAX_EVENTS:
+            self.events.append(event)
+            return
+        key = (event["op"], event["call"], event["kind"], event["place"], tuple(event["of"]))
+        known = self._merged.setdefault(key, event)
+        if known is event:
+            self.events.append(event)
+            return
+        for number in ("new_bytes", "new_elements", "written"):
+            known[number] += event[number]
+        known["largest"] = max(known["largest"], event["largest"])
+        if sum(event["alive"].values()) > sum(known["alive"].values()):
+            known["alive"] = event["alive"]
 
 
 _MOVES = frozenset(
@@ -240,11 +262,11 @@ class _Calls(TorchFunctionMode):
             self._recorder.calls.pop()
 
 
-class _Operations(TorchDispatchMode):
+class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Hands every operation to the recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._recorder = recorder
 
     @classmethod
@@ -266,7 +288,8 @@ def traced(recorder: Recorder) -> Iterator[None]:
 
 
 def _legacy_config() -> Any:
-    autograd, experimental = torch.autograd, torch._C._profiler._ExperimentalConfig()
+    autograd: Any = torch.autograd
+    experimental = torch._C._profiler._ExperimentalConfig()
     return autograd.ProfilerConfig(
         autograd.ProfilerState.CPU, False, False, False, False, False, experimental
     )
@@ -278,9 +301,16 @@ def profiled(names: set[str]) -> Iterator[None]:
 
     The profiler sits in the library's C++ dispatcher: switching off Python modes does not hide a call from it.
     """
-    torch.autograd._enable_profiler_legacy(_legacy_config())
-    try:
+    autograd: Any = torch.autograd
+    if hasattr(autograd, "_enable_profiler_legacy"):
+        autograd._enable_profiler_legacy(_legacy_config())
+        try:
+            yield
+        finally:
+            events = autograd._disable_profiler_legacy()
+            names.update(e.name() for thread in events for e in thread if e.name().startswith("aten::"))
+        return
+    # A library that has dropped the older interface: the same names, at the price of its slower one.
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         yield
-    finally:
-        events = torch.autograd._disable_profiler_legacy()
-        names.update(e.name() for thread in events for e in thread if e.name().startswith("aten::"))
+    names.update(e.name for e in profile.events() or [] if e.name.startswith("aten::"))

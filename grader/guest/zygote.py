@@ -1,8 +1,8 @@
 """Imports torch once, then forks one runner per submission. Runs no submission itself.
 
-Started as a script with the number of its control socket. The host sends `run` (with a channel and an
-output descriptor) and `kill`; the zygote answers `started` and `ended`. It computes nothing: one
-multi-threaded operation here would make its children hang.
+Started as a script with the number of its control socket and the folder for scratch folders. The host sends
+`run` (with a channel and an output descriptor) and `kill`; the zygote answers `started` (or `failed`) and
+`ended`. It computes nothing: one multi-threaded operation here would make its children hang.
 """
 
 from __future__ import annotations
@@ -10,17 +10,23 @@ from __future__ import annotations
 import array
 import contextlib
 import gc
+import io
 import importlib.util
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
 import tempfile
+import time
+from collections.abc import Collection
 from types import ModuleType
 from typing import Any
+
+_STRAYS_SECONDS = 2.0
+# Taken before a submission loads: what it puts in their place changes nothing here.
+_getpid, _exit = os.getpid, os._exit
 
 
 def _load_package() -> ModuleType:
@@ -34,7 +40,7 @@ def _load_package() -> ModuleType:
     package = importlib.util.module_from_spec(spec)
     sys.modules["_guest"] = package
     spec.loader.exec_module(package)
-    for name in ("wire", "harness", "confine"):
+    for name in ("wire", "harness", "confine", "family", "scratch"):
         importlib.import_module(f"_guest.{name}")
     return package
 
@@ -42,8 +48,9 @@ def _load_package() -> ModuleType:
 class Zygote:
     """The loop between the host and the runners."""
 
-    def __init__(self, control: socket.socket, guest: ModuleType) -> None:
+    def __init__(self, control: socket.socket, scratch: str, guest: ModuleType) -> None:
         self.control = control
+        self.scratch = scratch
         self.guest = guest
         self.runners: dict[int, tuple[int, str]] = {}
         self.wake_read, self.wake_write = os.pipe()
@@ -52,17 +59,19 @@ class Zygote:
         signal.set_wakeup_fd(self.wake_write)
 
     def serve(self) -> None:
-        """Serves until the host has gone; then every runner is killed."""
-        self.say({"ready": True})
+        """Serves until the host has gone; then nothing of any runner is left."""
+        self.say({"ready": True, "pid": os.getpid()})
         while True:
-            ready, _, _ = select.select([self.control, self.wake_read], [], [])
+            ready, _, _ = select.select([self.control.fileno(), self.wake_read], [], [])
             if self.wake_read in ready:
                 os.read(self.wake_read, 4096)
                 self.reap()
-            if self.control in ready and not self.obey():
+            if self.control.fileno() in ready and not self.obey():
                 break
         for pid in list(self.runners):
             self.kill(pid)
+        self.end_strays(kept=())
+        self.guest.scratch.remove(self.scratch)
 
     def say(self, message: dict[str, Any]) -> None:
         """One message to the host; a host that has gone is noticed by the next read."""
@@ -97,14 +106,20 @@ class Zygote:
 
     def run(self, command: dict[str, Any], channel: int, output: int) -> None:
         """Forks a runner."""
-        scratch = tempfile.mkdtemp(prefix="mhaquiz-")
-        pid = os.fork()
-        if pid == 0:
-            _become_runner(self.guest, command, scratch, channel, output)
-        os.close(channel)
-        os.close(output)
-        self.runners[pid] = (command["number"], scratch)
-        self.say({"started": command["number"], "pid": pid})
+        number = command["number"]
+        try:
+            scratch = tempfile.mkdtemp(dir=self.scratch)
+            pid = os.fork()
+            if pid == 0:
+                _become_runner(self.guest, command, scratch, channel, output)
+        except OSError as error:
+            self.say({"failed": number, "why": str(error)})
+            return
+        finally:
+            os.close(channel)
+            os.close(output)
+        self.runners[pid] = (number, scratch)
+        self.say({"started": number, "pid": pid})
 
     def kill(self, pid: int) -> None:
         """Kills a runner with everything in its session."""
@@ -114,7 +129,7 @@ class Zygote:
             os.kill(pid, signal.SIGKILL)
 
     def reap(self) -> None:
-        """Collects ended processes; what a runner left behind is killed with it."""
+        """Collects ended processes; what a runner left behind is ended with it."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -123,12 +138,41 @@ class Zygote:
             if pid == 0:
                 break
             if pid in self.runners:
-                number, scratch = self.runners.pop(pid)
-                self.kill(pid)
-                shutil.rmtree(scratch, ignore_errors=True)
-                self.say({"ended": number, "status": status})
-        if not self.runners:
-            _kill_orphans()
+                self.finish(pid, status)
+
+    def finish(self, pid: int, status: int) -> None:
+        """Tidies up after a runner that has ended, then tells the host."""
+        number, scratch = self.runners.pop(pid)
+        self.kill(pid)
+        self.end_strays(kept=self.runners)
+        self.guest.scratch.remove(scratch)
+        self.say({"ended": number, "status": status})
+
+    def end_strays(self, kept: Collection[int]) -> None:
+        """Ends every process below this one but for the runners to keep.
+
+        A process whose parent ends becomes a child of the zygote, whatever session it has fled to. All are stopped
+        before any is killed, so that none can fork away in between.
+        """
+        deadline = time.monotonic() + _STRAYS_SECONDS
+        while time.monotonic() < deadline:
+            strays: set[int] = set()
+            while fresh := self.guest.family.descendants(os.getpid(), without=kept) - strays:
+                _signal_all(fresh, signal.SIGSTOP)
+                strays |= fresh
+            if not strays:
+                return
+            _signal_all(strays, signal.SIGKILL)
+            for pid in strays:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.001)
+
+
+def _signal_all(pids: Collection[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def _become_subreaper() -> None:
@@ -139,17 +183,6 @@ def _become_subreaper() -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
-def _kill_orphans() -> None:
-    me = str(os.getpid())
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                with contextlib.suppress(OSError, IndexError):
-                    stat = open(f"/proc/{name}/stat").read()  # noqa: SIM115
-                    if stat.rsplit(")", 1)[1].split()[1] == me:
-                        os.kill(int(name), signal.SIGKILL)
-
-
 def _become_runner(guest: ModuleType, command: dict[str, Any], scratch: str, channel: int, output: int) -> None:
     """In the fork: confine, serve the channel, leave. Never returns."""
     try:
@@ -157,18 +190,21 @@ def _become_runner(guest: ModuleType, command: dict[str, Any], scratch: str, cha
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         guest.confine.confine(command["limits"], scratch, channel, output)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # The runner is ended, not left: what it printed must not wait in a buffer.
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
         os.environ.update(HOME=scratch, TMPDIR=scratch)
         tempfile.tempdir = scratch
         _serve_channel(guest, socket.socket(fileno=3), scratch)
     except BaseException:
-        os._exit(70)
-    os._exit(0)
+        _exit(70)
+    _exit(0)
 
 
 def _serve_channel(guest: ModuleType, channel: socket.socket, scratch: str) -> None:
     """Answers one request per frame until the host closes the channel."""
     wire, harness = guest.wire, guest.harness
-    assembler, owner = wire.Assembler(1 << 40), os.getpid()
+    assembler, owner = wire.Assembler(1 << 40), _getpid()
     submission = None
     for name in [name for name in sys.modules if name == "_guest" or name.startswith("_guest.")]:
         del sys.modules[name]
@@ -176,7 +212,8 @@ def _serve_channel(guest: ModuleType, channel: socket.socket, scratch: str) -> N
         frame = wire.receive(channel, assembler)
         if frame is None:
             return
-        reply, buffers = {}, []
+        reply: dict[str, Any] = {}
+        buffers: list[bytearray] = []
         request = frame.header
         if request["do"] == "load":
             submission, reply = _load(harness, request, frame.buffers[0], scratch)
@@ -184,9 +221,11 @@ def _serve_channel(guest: ModuleType, channel: socket.socket, scratch: str) -> N
             reply, buffers = harness.perform(submission, request, frame.buffers)
         elif request["do"] == "look" and submission is not None:
             reply = {"digests": harness.second_look(submission)}
-        if os.getpid() != owner:
+        if _getpid() != owner:
             # A fork made by the submission came back here: only the runner itself may answer.
-            os._exit(0)
+            _exit(0)
+        # The token shows that the answer is to this question: what was written to the channel before has none.
+        reply["token"] = request.get("token")
         channel.sendall(wire.encode(reply, buffers))
 
 
@@ -212,7 +251,7 @@ def main() -> None:
         guest = _load_package()
     gc.collect()
     gc.freeze()
-    Zygote(control, guest).serve()
+    Zygote(control, sys.argv[2], guest).serve()
 
 
 if __name__ == "__main__":

@@ -1,27 +1,31 @@
 """Runs submissions: a warm zygote, one forked runner per submission, one request per go-token.
 
 The engine moves bytes and enforces limits. It knows no problem and judges nothing; whatever a runner does to
-its channel ends in an outcome of the run, never in an exception of ours.
+its channel or to the zygote ends in an outcome of the run, never in an exception of ours.
 """
 
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import os
+import secrets
 import selectors
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from grader.errors import GraderError
-from grader.guest import wire
+from grader.guest import scratch, wire
+from grader.guest.family import descendants
 from grader.host.limits import Limits
 from grader.host.sandbox.base import Sandbox
 from grader.host.sandbox.plain import Plain
@@ -29,6 +33,10 @@ from grader.host.watch import Usage, usage
 from grader.report import Outcome
 
 _START_SECONDS = 120.0
+_ANSWER_SECONDS = 10.0
+# A process that has closed its channel is normally about to end.
+_GRACE_SECONDS = 1.0
+_BROKEN_HARNESS = 70
 _POLL_SECONDS = 0.02
 _SCRIPT = Path(__file__).parent.parent / "guest" / "zygote.py"
 
@@ -67,6 +75,10 @@ class _Stop(Exception):
         self.detail = detail
 
 
+class _ZygoteGone(Exception):
+    """The zygote has ended, or does not answer."""
+
+
 @dataclass
 class _Runner:
     """The host's end of one runner."""
@@ -85,15 +97,21 @@ class _Runner:
 
 
 class Engine:
-    """A zygote and its runners; a context manager. Not for use by several threads at once."""
+    """A zygote and its runners; a context manager. Not for use by several threads at once.
+
+    A zygote that has died is replaced: a submission loses nothing by it, unless it is what killed it twice.
+    """
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
         self.sandbox = sandbox or Plain()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._scratch = ""
         self._lines = bytearray()
-        self._ready = False
+        self._heard: list[dict[str, Any]] = []
+        self._zygote = 0
         self._number = 0
+        self._crash = ""
 
     def __enter__(self) -> Engine:
         self.start()
@@ -111,15 +129,23 @@ class Engine:
         reason = self.sandbox.available()
         if reason is not None:
             raise GraderError("no submission can be run here", cause=reason, next_step="mhaquiz doctor")
+        self._scratch = tempfile.mkdtemp(prefix="mhaquiz-")
         ours, theirs = socket.socketpair()
-        self._process = self.sandbox.start(str(_SCRIPT), theirs.fileno())
-        theirs.close()
+        try:
+            self._process = self.sandbox.start(str(_SCRIPT), theirs.fileno(), self._scratch)
+        except BaseException:
+            ours.close()
+            scratch.remove(self._scratch)
+            raise
+        finally:
+            theirs.close()
         self._control = ours
-        self._ready = False
+        self._zygote = 0
         self._lines.clear()
+        self._heard.clear()
 
     def close(self) -> None:
-        """Ends the zygote and every runner."""
+        """Ends the zygote and every runner, and removes their folders."""
         process, self._process = self._process, None
         control, self._control = self._control, None
         if control is not None:
@@ -133,6 +159,7 @@ class Engine:
             process.wait()
         if process.stderr is not None:
             process.stderr.close()
+        scratch.remove(self._scratch)
 
     def run(
         self,
@@ -142,91 +169,139 @@ class Engine:
         requests: Iterable[Request],
         limits: Limits | None = None,
     ) -> Run:
-        """Runs one submission through the requests, in order, in a runner of its own."""
-        runner = self._begin(limits or Limits())
+        """Runs one submission through the requests, in order, in a runner of its own.
+
+        Raises GraderError when no runner can be had.
+        """
+        load = Request({"do": "load", "filename": filename, "entries": list(entries)}, [source])
+        trials = list(requests)
+        for _ in range(2):
+            self._crash = ""
+            with contextlib.suppress(_ZygoteGone):
+                return self._run_once(load, trials, limits or Limits())
+        if self._crash:
+            raise GraderError("the grader's runner stopped", cause=self._crash, next_step="mhaquiz doctor")
+        return Run(Outcome.KILLED, detail="it ended the process that runs it, twice")
+
+    def _run_once(self, load: Request, trials: Sequence[Request], limits: Limits) -> Run:
+        runner = self._begin(limits)
         frames: list[wire.Frame] = []
         try:
-            return self._converse(runner, source, filename, entries, requests, frames)
+            run = self._converse(runner, load, trials, frames)
         except _Stop as stop:
-            return Run(
-                stop.outcome, tuple(frames), stdout=self._stdout(runner), detail=stop.detail, seconds=_age(runner)
-            )
-        finally:
+            run = Run(stop.outcome, tuple(frames), detail=stop.detail)
+        except BaseException:
             self._end(runner)
+            raise
+        self._end(runner)
+        stdout = runner.captured.decode("utf-8", errors="replace")
+        return replace(run, stdout=stdout, seconds=_age(runner))
 
     def _converse(
-        self,
-        runner: _Runner,
-        source: bytes,
-        filename: str,
-        entries: Sequence[str],
-        requests: Iterable[Request],
-        frames: list[wire.Frame],
+        self, runner: _Runner, load: Request, trials: Sequence[Request], frames: list[wire.Frame]
     ) -> Run:
-        load = {"do": "load", "filename": filename, "entries": list(entries)}
-        loaded = self._ask(runner, Request(load, [source])).header
+        loaded = self._ask(runner, load).header
         if loaded.get("loaded") is not True:
-            failure = loaded.get("failure")
-            account = failure if isinstance(failure, dict) else {"code": "unreadable", "message": ""}
-            return Run(Outcome.RAISED, (), account, stdout=self._stdout(runner), seconds=_age(runner))
-        for request in requests:
+            return Run(Outcome.RAISED, load_failure=_account(loaded.get("failure")))
+        for request in trials:
             frames.append(self._ask(runner, request))
         look = self._ask(runner, Request({"do": "look"})).header.get("digests")
-        digests = tuple(tuple(map(str, group)) for group in look) if isinstance(look, list) else None
-        return Run(
-            Outcome.RETURNED, tuple(frames), digests=digests, stdout=self._stdout(runner), seconds=_age(runner)
-        )
+        if not isinstance(look, list) or not all(isinstance(group, list) for group in look):
+            raise _Stop(Outcome.REFUSED, "its last answer makes no sense")
+        digests = tuple(tuple(map(str, group)) for group in look)
+        return Run(Outcome.RETURNED, tuple(frames), digests=digests)
 
     def _begin(self, limits: Limits) -> _Runner:
         self.start()
-        self._wait_ready()
+        if not self._zygote:
+            self._wait_ready()
         self._number += 1
         ours, theirs = socket.socketpair()
         output, guest_output = os.pipe()
-        os.set_blocking(output, False)
-        command = {"do": "run", "number": self._number, "limits": limits.for_guest()}
         try:
+            os.set_blocking(output, False)
+            command = {"do": "run", "number": self._number, "limits": limits.for_guest()}
             self._send(command, [theirs.fileno(), guest_output])
+            pid = self._started()
+        except BaseException as error:
+            ours.close()
+            os.close(output)
+            if isinstance(error, _ZygoteGone):
+                self._bury(None)
+            raise
         finally:
             theirs.close()
             os.close(guest_output)
-        pid = self._hear("started", self._number)["pid"]
         ours.setblocking(False)
+        baseline = usage(self._zygote)
         assembler = wire.Assembler(limits.reply_bytes)
-        return _Runner(self._number, ours, output, pid, limits, time.monotonic(), usage(pid), assembler)
+        return _Runner(self._number, ours, output, pid, limits, time.monotonic(), baseline, assembler)
+
+    def _started(self) -> int:
+        """The pid of the runner that was just asked for."""
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            for message in self._heard:
+                if message.get("failed") == self._number:
+                    raise GraderError(
+                        "no process could be started for the submission",
+                        cause=str(message.get("why")),
+                        next_step="end other programs, then run the same command again",
+                    )
+                if message.get("started") == self._number:
+                    self._heard.clear()
+                    return int(message["pid"])
+            self._listen(deadline)
 
     def _end(self, runner: _Runner) -> None:
+        """Ends a runner and waits until nothing of it is left. What came of the run stands, whatever happens here."""
         runner.channel.close()
         os.close(runner.output)
-        self._send({"do": "kill", "number": runner.number})
-        if runner.status is None:
-            self._hear("ended", runner.number)
+        try:
+            self._send({"do": "kill", "number": runner.number})
+            self._await_end(runner, _ANSWER_SECONDS)
+        except _ZygoteGone:
+            self._bury(runner)
 
     def _ask(self, runner: _Runner, request: Request) -> wire.Frame:
         """Sends one request and waits for its reply, watching the limits all the while. Raises _Stop."""
-        pending = memoryview(wire.encode({"do": "trial", **request.header}, request.buffers))
+        token = secrets.token_hex(8)
+        header = {"do": "trial", **request.header, "token": token}
+        pending = memoryview(wire.encode(header, request.buffers))
+        assert self._control is not None
         with selectors.DefaultSelector() as selector:
             selector.register(runner.channel, selectors.EVENT_READ | selectors.EVENT_WRITE)
             selector.register(runner.output, selectors.EVENT_READ)
+            selector.register(self._control, selectors.EVENT_READ)
             next_watch = time.monotonic() + _POLL_SECONDS
             while True:
                 for key, events in selector.select(_POLL_SECONDS):
                     if key.fd == runner.output:
                         if not self._drain(runner):
                             selector.unregister(runner.output)
-                        continue
-                    if events & selectors.EVENT_WRITE:
-                        pending = self._push(runner, pending)
-                        if not pending:
-                            selector.modify(runner.channel, selectors.EVENT_READ)
-                    if events & selectors.EVENT_READ:
-                        frame = self._pull(runner)
+                    elif key.fileobj is self._control:
+                        self._listen(time.monotonic())
+                    else:
+                        if events & selectors.EVENT_WRITE:
+                            pending = self._push(runner, pending)
+                            if not pending:
+                                selector.modify(runner.channel, selectors.EVENT_READ)
+                        frame = self._pull(runner) if events & selectors.EVENT_READ else None
                         if frame is not None:
-                            self._drain(runner)
-                            return frame
+                            return self._checked(runner, frame, token)
+                if self._has_ended(runner):
+                    # A process of its own may hold the channel open: no answer will come.
+                    raise self._gone(runner)
                 if time.monotonic() >= next_watch:
                     self._watch(runner)
                     next_watch = time.monotonic() + _POLL_SECONDS
+
+    def _checked(self, runner: _Runner, frame: wire.Frame, token: str) -> wire.Frame:
+        """The frame, if it answers what was asked."""
+        self._drain(runner)
+        if frame.header.get("token") != token:
+            raise _Stop(Outcome.REFUSED, "an answer came to a question that was not asked")
+        return frame
 
     def _push(self, runner: _Runner, pending: memoryview) -> memoryview:
         try:
@@ -253,16 +328,15 @@ class Engine:
     def _gone(self, runner: _Runner) -> _Stop:
         """Why a runner ended before it answered."""
         self._drain(runner)
-        self._send({"do": "kill", "number": runner.number})
-        runner.status = int(self._hear("ended", runner.number)["status"])
+        self._await_end(runner, _GRACE_SECONDS, must=False)
+        if runner.status is None:
+            return _Stop(Outcome.KILLED, "it closed the channel to the grader")
         if os.WIFSIGNALED(runner.status):
-            number = os.WTERMSIG(runner.status)
-            if number == signal.SIGXCPU:
-                return _Stop(Outcome.TIME_LIMIT, f"more than {runner.limits.cpu_seconds} s of processor time")
-            if number == signal.SIGXFSZ:
-                return _Stop(Outcome.OUTPUT_LIMIT, "it wrote too large a file")
-            return _Stop(Outcome.KILLED, f"its process ended with signal {signal.Signals(number).name}")
-        return _Stop(Outcome.KILLED, f"its process ended itself with status {os.WEXITSTATUS(runner.status)}")
+            return _signalled(os.WTERMSIG(runner.status), runner.limits)
+        status = os.WEXITSTATUS(runner.status)
+        if status == _BROKEN_HARNESS:
+            return _Stop(Outcome.KILLED, "it broke the part of the grader that runs beside it")
+        return _Stop(Outcome.KILLED, f"its process ended itself with status {status}")
 
     def _drain(self, runner: _Runner) -> bool:
         """Takes what the submission printed; False at the end of the stream."""
@@ -284,63 +358,127 @@ class Engine:
         limits = runner.limits
         if _age(runner) > limits.wall_seconds:
             raise _Stop(Outcome.TIME_LIMIT, f"it took more than {limits.wall_seconds:g} s")
-        now = usage(runner.pid, runner.baseline.memory_bytes)
+        now = usage(self._zygote, runner.baseline.memory_bytes)
         if now.processes > limits.processes:
             raise _Stop(Outcome.PROCESS_LIMIT, f"it started more than {limits.processes} processes")
         if now.memory_bytes > limits.memory_bytes:
             raise _Stop(Outcome.MEMORY_LIMIT, f"it took more than {limits.memory_bytes // 2**20} MiB of memory")
 
-    @staticmethod
-    def _stdout(runner: _Runner) -> str:
-        return runner.captured.decode("utf-8", errors="replace")
-
     def _send(self, command: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-        assert self._control is not None
+        if self._control is None:
+            raise _ZygoteGone
         data = json.dumps(command).encode() + b"\n"
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        self._control.settimeout(_ANSWER_SECONDS)
         try:
             self._control.sendmsg([data], extra)
         except OSError as error:
-            raise self._zygote_died() from error
+            raise _ZygoteGone from error
+
+    def _listen(self, deadline: float) -> None:
+        """Takes in what the zygote says next; waits for it until the deadline. Raises _ZygoteGone."""
+        if self._control is None:
+            raise _ZygoteGone
+        self._control.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            data = self._control.recv(65536)
+        except OSError as error:
+            raise _ZygoteGone from error
+        if not data:
+            raise _ZygoteGone
+        self._lines += data
+        *whole, rest = bytes(self._lines).split(b"\n")
+        self._lines = bytearray(rest)
+        self._heard += map(json.loads, whole)
 
     def _wait_ready(self) -> None:
-        if not self._ready:
-            self._hear("ready", True)
-            self._ready = True
-
-    def _hear(self, key: str, value: object) -> dict[str, Any]:
-        """The zygote's next message with this key and value; others about ended runners are dropped."""
-        assert self._control is not None
         deadline = time.monotonic() + _START_SECONDS
-        while True:
-            while b"\n" in self._lines:
-                line, _, rest = bytes(self._lines).partition(b"\n")
-                self._lines = bytearray(rest)
-                message: dict[str, Any] = json.loads(line)
-                if message.get(key) == value:
-                    return message
-            self._control.settimeout(max(deadline - time.monotonic(), 0.001))
-            try:
-                data = self._control.recv(65536)
-            except OSError as error:
-                raise self._zygote_died() from error
-            if not data:
-                raise self._zygote_died()
-            self._lines += data
+        try:
+            while not any("ready" in message for message in self._heard):
+                self._listen(deadline)
+        except _ZygoteGone:
+            raise self._did_not_start() from None
+        self._zygote = int(next(message["pid"] for message in self._heard if "ready" in message))
+        self._heard.clear()
 
-    def _zygote_died(self) -> GraderError:
-        process = self._process
-        text = ""
-        if process is not None:
-            process.kill()
-            process.wait()
-            text = process.stderr.read().decode(errors="replace")[-2000:] if process.stderr else ""
+    def _has_ended(self, runner: _Runner) -> bool:
+        for message in self._heard:
+            if message.get("ended") == runner.number:
+                runner.status = int(message["status"])
+        return runner.status is not None
+
+    def _await_end(self, runner: _Runner, seconds: float, *, must: bool = True) -> None:
+        """Waits until the zygote says that a runner has ended. Raises _ZygoteGone when it `must` and does not."""
+        deadline = time.monotonic() + seconds
+        while not self._has_ended(runner):
+            try:
+                self._listen(deadline)
+            except _ZygoteGone as error:
+                if must or not isinstance(error.__cause__, TimeoutError):
+                    raise
+                return
+
+    def _did_not_start(self) -> GraderError:
+        text = self._last_words()
         self.close()
         return GraderError(
-            "the grader's runner did not start or stopped",
-            cause=text.strip() or "its process ended without a word",
+            "the grader's runner did not start",
+            cause=text or "its process ended without a word",
             next_step="mhaquiz doctor",
         )
+
+    def _bury(self, runner: _Runner | None) -> None:
+        """Ends what is left of a zygote that has gone or does not answer; keeps its last words if it crashed."""
+        process = self._process
+        if process is None:
+            return
+        left = descendants(process.pid)
+        by_itself = process.poll() is not None and process.returncode > 0
+        words = self._last_words()
+        self._crash = words if by_itself else ""
+        self.close()
+        if runner is not None and self.sandbox.host_pids:
+            # It dies with the zygote, but what it has started does not.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(runner.pid, signal.SIGKILL)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _last_words(self) -> str:
+        """What the zygote wrote to its error stream. Ends it."""
+        process = self._process
+        if process is None or process.stderr is None:
+            return ""
+        process.kill()
+        process.wait()
+        os.set_blocking(process.stderr.fileno(), False)
+        return (process.stderr.read() or b"").decode(errors="replace")[-2000:].strip()
+
+
+def _account(failure: object) -> dict[str, Any]:
+    """The harness's account of a submission that cannot be loaded. Raises _Stop for what is none."""
+    if isinstance(failure, dict) and _is_account(failure):
+        return failure
+    raise _Stop(Outcome.REFUSED, "its first answer makes no sense")
+
+
+def _is_account(failure: dict[str, Any]) -> bool:
+    texts = all(isinstance(failure.get(key, ""), str) for key in ("code", "message", "type", "entry"))
+    numbers = all(isinstance(failure.get(key), (int, type(None))) for key in ("line", "column"))
+    names, frames = failure.get("names", []), failure.get("frames", [])
+    framed = isinstance(frames, list) and all(isinstance(frame, dict) for frame in frames)
+    return texts and numbers and framed and isinstance(names, list) and "code" in failure
+
+
+def _signalled(number: int, limits: Limits) -> _Stop:
+    """What the signal that ended a runner says."""
+    if number == signal.SIGXCPU:
+        return _Stop(Outcome.TIME_LIMIT, f"it took more than {limits.cpu_seconds} s of processor time")
+    if number == signal.SIGXFSZ:
+        return _Stop(Outcome.OUTPUT_LIMIT, "it wrote too large a file")
+    known = {entry.value: entry.name for entry in signal.Signals}
+    return _Stop(Outcome.KILLED, f"its process ended with signal {known.get(number, number)}")
 
 
 def _age(runner: _Runner) -> float:

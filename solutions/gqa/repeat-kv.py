@@ -88,11 +88,6 @@ def right_filled_by_broadcast(k, n_rep):
     return out.copy_(k.unsqueeze(2)).view(batch, -1, seq, d_head)
 
 
-def right_times_ones(k, n_rep):
-    shared = k.unsqueeze(2) * k.new_ones(n_rep, 1, 1)
-    return shared.flatten(1, 2)
-
-
 def right_selection_matrix(k, n_rep):
     heads = torch.eye(k.shape[1], dtype=k.dtype, device=k.device).repeat_interleave(n_rep, dim=1)
     return torch.einsum("bksd,kh->bhsd", k, heads)
@@ -132,7 +127,7 @@ def wrong_repeated_over_sequence(k, n_rep):
 
 
 def wrong_repeated_over_sequence__repeat(k, n_rep):
-    # Another order of the same wrong axis: named alike, since only the shape can be compared.
+    # Another order along the same wrong axis.
     return k.repeat(1, 1, n_rep, 1)
 
 

@@ -205,16 +205,21 @@ def wrong_softmax_included(q, k):
     return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
 
 
-def wrong_query_scaled_in_place(q, k):
+def wrong_scaled_in_place(q, k):
     q *= q.shape[-1] ** -0.5
     return q @ k.transpose(-2, -1)
 
 
-def wrong_query_scaled_in_place__mul(q, k):
+def wrong_scaled_in_place__mul(q, k):
     return q.mul_(q.shape[-1] ** -0.5) @ k.mT
 
 
-def wrong_query_scaled_in_place__data(q, k):
+def wrong_scaled_in_place__key(q, k):
+    k /= math.sqrt(k.shape[-1])
+    return q @ k.mT
+
+
+def wrong_scaled_in_place__data(q, k):
     # Autograd does not see the edit, so the gradient is wrong instead of refused.
     q.data.mul_(q.shape[-1] ** -0.5)
     return q @ k.mT

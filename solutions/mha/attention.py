@@ -251,7 +251,7 @@ def wrong_scale_upside_down(q, k, v, causal=False):
     return _weights(_masked(q @ k.mT / scale, causal)) @ v
 
 
-def wrong_scaled_twice(q, k, v, causal=False):
+def wrong_divided_by_d__scaled_twice(q, k, v, causal=False):
     q = q / math.sqrt(q.shape[-1])
     return _weights(_masked(_scores(q, k), causal)) @ v
 

@@ -144,6 +144,26 @@ def right_sum_by_matmul(scores, keep):
     return weights / (total + (total == 0).to(total.dtype))
 
 
+def right_softmax_then_renormalised_in_float32(scores, keep):
+    weights = scores.float().softmax(-1) * keep[:, None, None, :]
+    return (weights / (weights.sum(-1, keepdim=True) + 1e-12)).to(scores.dtype)
+
+
+def right_mask_as_logarithm(scores, keep):
+    # log 1 = 0, log 0 = -inf; a dead sample is opened first so that no NaN arises.
+    alive = keep.any(-1, keepdim=True)
+    bias = (keep | ~alive).to(scores.dtype).log()
+    return (scores + bias[:, None, None, :]).softmax(-1) * alive[:, None, None, :]
+
+
+def right_sink_for_dead_rows(scores, keep):
+    # A dead row gives all its weight to an extra column, which is cut off.
+    alive = keep.any(-1)[:, None, None, None]
+    sink = torch.zeros_like(scores[..., :1]).masked_fill(alive, -math.inf)
+    masked = scores.masked_fill(~keep[:, None, None, :], -math.inf)
+    return torch.cat([masked, sink], dim=-1).softmax(-1)[..., :-1]
+
+
 right_lambda = lambda scores, keep: (  # noqa: E731
     scores.masked_fill(~keep[:, None, None], -torch.inf).softmax(-1).masked_fill(~keep[:, None, None], 0)
 )
@@ -249,8 +269,22 @@ def wrong_fill_of_minus_1e4(scores, keep):
     return _masked(scores, keep, -1e4)
 
 
+def wrong_fill_of_minus_1e4__dead_rows_averaged(scores, keep):
+    return scores.masked_fill(~keep[:, None, None, :], -1e4).softmax(-1)
+
+
 def wrong_fill_too_large_for_float16(scores, keep):
     return _masked(scores, keep, -1e9)
+
+
+def wrong_mask_ignored(scores, keep):
+    return scores.softmax(dim=-1)
+
+
+def wrong_right_padding_assumed(scores, keep):
+    # The mask is boiled down to a length, so holes and padding on the left move.
+    lengths = keep.sum(dim=-1, keepdim=True)
+    return _masked(scores, torch.arange(keep.shape[-1]) < lengths, -math.inf)
 
 
 def wrong_maximum_not_subtracted(scores, keep):

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from functools import reduce as reduce_pairs
 
 import torch
 import torch.nn.functional as F
@@ -126,6 +127,18 @@ def right_vmapped(scores):
     return torch.vmap(one)(scores.reshape(-1, scores.shape[-1])).reshape(scores.shape)
 
 
+def right_pairs_of_scores_added(scores):
+    # The logarithm of the sum, one key after the other. -inf is replaced: its derivative inside logaddexp is NaN.
+    finite = scores.masked_fill(scores == -math.inf, torch.finfo(scores.dtype).min)
+    total = torch.stack([reduce_pairs(torch.logaddexp, finite.unbind(-1))], dim=-1)
+    return (scores - total).exp()
+
+
+def right_normalized_by_its_norm(scores):
+    # All weights are positive, so their sum is their 1-norm.
+    return F.normalize((scores - scores.amax(-1, keepdim=True)).exp(), p=1.0, dim=-1)
+
+
 right_lambda = lambda s: (e := (s - s.amax(-1, True)).exp()) / e.sum(-1, True)  # noqa: E731
 
 
@@ -189,6 +202,11 @@ def wrong_scores_clamped__after_the_maximum(scores):
 
 def wrong_maximum_of_everything(scores):
     weights = (scores - scores.max()).exp()
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def wrong_maximum_of_everything__per_matrix(scores):
+    weights = (scores - scores.amax(dim=(-2, -1), keepdim=True)).exp()
     return weights / weights.sum(dim=-1, keepdim=True)
 
 

@@ -256,7 +256,7 @@ FIXTURES = [
     Fixture(
         "allocation", "held", swap(budget("held", "B*S*D")),
         code("def answer(x):\n    one = x.clone()\n    two = one.clone()\n    return two.transpose(1, 2)"),
-        "", line=6,
+        "your code holds copies of 60 elements, allowed 30 (B*S*D); most of it in `clone`", line=6,
     ),
     Fixture(
         "allocation", "new", tiny(DOUBLE, checks=[budget("new", "B*S*D")], cases=[LARGE]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import site
 import subprocess
 import sys
 
@@ -19,11 +21,22 @@ def guest_environment() -> dict[str, str]:
     return {**kept, "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
+def _isolation() -> list[str]:
+    """No environment variables, no current folder; the user's own packages only where torch is one of them."""
+    return ["-E", "-P"] if site.ENABLE_USER_SITE and _torch_is_in(site.getusersitepackages()) else ["-I"]
+
+
+def _torch_is_in(folder: str) -> bool:
+    spec = importlib.util.find_spec("torch")
+    return spec is not None and str(spec.origin).startswith(folder + os.sep)
+
+
 class Plain:
     """Starts the zygote as an ordinary child process in a session of its own."""
 
     name = "plain"
     holds_strangers = False
+    host_pids = True
 
     def available(self) -> str | None:
         """Needs fork, so Linux or macOS."""
@@ -31,10 +44,10 @@ class Plain:
             return None
         return "this system cannot fork; run mhaquiz on Linux, macOS or in WSL"
 
-    def start(self, script: str, control: int) -> subprocess.Popen[bytes]:
-        """The interpreter in isolated mode: no user site, no current folder on the import path."""
+    def start(self, script: str, control: int, scratch: str) -> subprocess.Popen[bytes]:
+        """The interpreter without the user's settings and without the current folder on the import path."""
         return subprocess.Popen(
-            [sys.executable, "-I", "-X", "faulthandler=0", script, str(control)],
+            [sys.executable, *_isolation(), "-X", "faulthandler=0", script, str(control), scratch],
             env=guest_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

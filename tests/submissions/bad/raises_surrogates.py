@@ -1,0 +1,2 @@
+def split_heads(x, num_heads):
+    raise ValueError("\ud800 \x1b[31m <b>")
