@@ -55,7 +55,7 @@ def views(
         if expected is not None and expected.outcome is not Outcome.RETURNED and not trial.traced:
             raise _no_answer(trial, expected, versions)
         oracle = None
-        if trial.phase is Phase.HYGIENE:
+        if trial.phase is Phase.HYGIENE and not trial.traced:
             oracle = versions.observe("reference", replace(trial.in_precision("float64"), profiled=False))
         twin = _twin(trial, trials, actuals)
         made.append(View(index, trial, actual, expected, oracle, twin, index in late, axes))

@@ -134,15 +134,18 @@ def _cut_pair(base: Trial, later: Trial, options: CausalityOptions, length: int,
 def _traced(planner: Planner) -> list[Trial]:
     """One traced trial a case where a check needs it, else one in all: it names operations for the reader."""
     problem = planner.problem
-    phase, dtype = (Phase.EXACT, "float32") if problem.numbers == "exact" else (Phase.LOGIC, "float64")
     needed = [
         name for name in ("allocation", "required", "forbidden") if options_of(problem, name) is not None
     ]
-    if "float32" in (problem.dtypes or FLOATS) and options_of(problem, "allocation") is not None:
-        phase, dtype = (Phase.EXACT if problem.numbers == "exact" else Phase.HYGIENE), "float32"
-    trials = [planner.trial(case, phase, dtype, "traced") for case in problem.cases]
+    trials = [planner.trial(case, *_traced_run(problem, case), "traced") for case in problem.cases]
     wanted = [trial for trial in trials if any(trial.looks_at(name) for name in needed)]
     return wanted if needed and wanted else trials[:1]
+
+
+def _traced_run(problem: Problem, case: Case) -> tuple[Phase, str]:
+    """In float32 where the case has it, since casts cost nothing in the precision that they cast to."""
+    runs = _runs(problem, case)
+    return next((run for run in runs if run[1] == "float32"), runs[0])
 
 
 def _gradients(planner: Planner) -> list[Trial]:

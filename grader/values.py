@@ -153,14 +153,16 @@ def boolean(wish: Wish) -> torch.Tensor:
 def keep(wish: Wish) -> torch.Tensor:
     """A padding mask, True = attend: rows padded left, right or holed, unequal; `dead: true` empties one row.
 
-    `pattern` fixes the kind (left, right, holes); otherwise it changes from row to row.
+    `pattern` fixes the kind (left, right, holes); otherwise it changes from row to row. Each row that is not dead
+    keeps at least `least` (1) keys.
     """
     batch, seq = wish.shape
+    room = max(seq - int(wish.number("least", 1)), 1)
     kinds = ("left", "right", "holes")
     mask = torch.ones(batch, seq, dtype=torch.bool)
     for row in range(batch):
         kind = wish.options.get("pattern") or kinds[row % 3]
-        gone = 1 + (row + int(_randint(wish, 0, max(seq - 1, 1), (1,)))) % max(seq - 1, 1)
+        gone = 1 + (row + int(_randint(wish, 0, room, (1,)))) % room
         if kind == "left":
             mask[row, :gone] = seq == 1
         elif kind == "right":

@@ -192,7 +192,7 @@ def _become_runner(guest: ModuleType, command: dict[str, Any], scratch: str, cha
         guest.confine.confine(command["limits"], scratch, channel, output)
         if isinstance(sys.stdout, io.TextIOWrapper):
             # The runner is ended, not left: what it printed must not wait in a buffer.
-            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+            sys.stdout.reconfigure(line_buffering=True)
         os.environ.update(HOME=scratch, TMPDIR=scratch)
         tempfile.tempdir = scratch
         _serve_channel(guest, socket.socket(fileno=3), scratch)

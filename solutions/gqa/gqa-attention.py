@@ -561,3 +561,39 @@ def wrong_other_exception(q, k, v, causal=False):
 
 def wrong_other_exception__unflatten(q, k, v, causal=False):
     return _attend(q.unflatten(1, (k.shape[1], -1)), k, v, causal).flatten(1, 2)
+
+
+def wrong_one_maximum_for_all(q, k, v, causal=False):
+    scores = _scores(q, k)
+    if causal:
+        scores = scores.masked_fill(_future(q.shape[2], q.device), -math.inf)
+    exps = torch.exp(scores - scores.max())
+    return _mix(exps / exps.sum(-1, keepdim=True), v)
+
+
+def wrong_values_tiled(q, k, v, causal=False):
+    # The keys of the right head, the values of head h % K.
+    group = _check(q, k)
+    scores = _scores(q, k)
+    if causal:
+        scores = scores.masked_fill(_future(q.shape[2], q.device), -math.inf)
+    weights = _softmax(scores).flatten(1, 2).unflatten(1, (group, -1))
+    return torch.einsum("bgkst,bktd->bgksd", weights, v).flatten(1, 2)
+
+
+def wrong_softmax_over_the_group(q, k, v, causal=False):
+    scores = _scores(q, k)
+    if causal:
+        scores = scores.masked_fill(_future(q.shape[2], q.device), -math.inf)
+    rows = _softmax(scores.transpose(2, 3).flatten(3))
+    return _mix(rows.unflatten(-1, (-1, q.shape[2])).transpose(2, 3), v)
+
+
+def wrong_cast_after_expanding(q, k, v, causal=False):
+    group = _check(q, k)
+    keys = k.unsqueeze(2).expand(-1, -1, group, -1, -1).float()
+    values = v.unsqueeze(2).expand(-1, -1, group, -1, -1).float()
+    scores = q.float().unflatten(1, (-1, group)) @ keys.mT / math.sqrt(q.shape[-1])
+    if causal:
+        scores = scores.masked_fill(_future(q.shape[2], q.device), -math.inf)
+    return (_softmax(scores) @ values).flatten(1, 2).to(q.dtype)

@@ -147,10 +147,20 @@ def wrong_three_matmuls__linear(x, w_qkv):
     return tuple(F.linear(x, w.T) for w in w_qkv.split(x.shape[-1], dim=1))
 
 
-def wrong_three_matmuls__joined_afterwards(x, w_qkv):
+def wrong_three_matmuls__two(x, w_qkv):
+    width = x.shape[-1]
+    k, v = (x @ w_qkv[:, width:]).chunk(2, dim=-1)
+    return x @ w_qkv[:, :width], k, v
+
+
+def wrong_several_products(x, w_qkv):
     # One storage and the right strides in the end, but three products and a copy of them all.
     joined = torch.cat([x @ w for w in w_qkv.chunk(3, dim=1)], dim=-1)
     return joined.chunk(3, dim=-1)
+
+
+def wrong_several_products__sentence_by_sentence(x, w_qkv):
+    return torch.stack([sentence @ w_qkv for sentence in x]).chunk(3, dim=-1)
 
 
 def wrong_made_contiguous(x, w_qkv):
@@ -160,6 +170,11 @@ def wrong_made_contiguous(x, w_qkv):
 def wrong_made_contiguous__clone(x, w_qkv):
     q, k, v = (x @ w_qkv).split(x.shape[-1], dim=-1)
     return q.clone(memory_format=torch.contiguous_format), k.contiguous(), v.contiguous()
+
+
+def wrong_made_contiguous__keys_and_values(x, w_qkv):
+    q, k, v = (x @ w_qkv).chunk(3, dim=-1)
+    return q, k.contiguous(), v.contiguous()
 
 
 def wrong_regrouped(x, w_qkv):

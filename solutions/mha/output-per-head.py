@@ -110,7 +110,9 @@ def right_keyword_extras(z, weight, *, bias=None):
     return result if bias is None else result + bias / z.size(1)
 
 
-right_lambda = lambda heads, w: torch.stack([h @ r for h, r in zip(heads.unbind(1), w.split(heads.size(-1)))], 1)
+right_lambda = lambda heads, w: torch.stack(
+    [h @ r for h, r in zip(heads.unbind(1), w.split(heads.size(-1)))], 1
+)
 
 
 def _apply(product, heads, w_o):

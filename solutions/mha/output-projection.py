@@ -208,6 +208,10 @@ def wrong_last_head_only(heads, w_o):
     return out
 
 
+def wrong_transposed_in_place(heads, w_o):
+    return heads.transpose_(1, 2).flatten(2) @ w_o
+
+
 # --- wrong: precision and gradient ---------------------------------------------------------------------------------
 
 

@@ -157,7 +157,12 @@ def wrong_view_not_possible(w_heads):
     return w_heads.transpose(0, 1).view(d_model, num_heads * d_head)
 
 
-# --- wrong: dtype, gradient, inputs ------------------------------------------------------------------------
+def wrong_transposed_in_place(w_heads):
+    num_heads, d_model, d_head = w_heads.shape
+    return w_heads.transpose_(0, 1).reshape(d_model, num_heads * d_head)
+
+
+# --- wrong: dtype, gradient ------------------------------------------------------------------------
 
 
 def wrong_default_dtype_buffer(w_heads):

