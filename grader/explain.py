@@ -106,14 +106,14 @@ class Words:
                 return actual.operations
         return ()
 
-    def _rank(self, finding: Finding) -> tuple[bool, int, bool, int, bool, int]:
-        """Visible, logic, with a place, small, float32 (the traced one): each before what is not."""
+    def _rank(self, finding: Finding) -> tuple[bool, bool, int, int, bool, int]:
+        """Visible, with a place, logic, small, float32 (the traced one): each before what is not."""
         if finding.trial is None:
-            return (True, 9, True, 0, True, 0)
+            return (True, True, 9, 0, True, 0)
         trial = self.trials[finding.trial]
         size = sum(buffer.numel() for buffer in trial.buffers)
         phase, placeless = _PHASES[trial.phase], finding.place is None
-        return (not trial.visible, phase, placeless, size, trial.dtype != "float32", finding.trial)
+        return (not trial.visible, placeless, phase, size, trial.dtype != "float32", finding.trial)
 
     def _place(self, check: str) -> Place | None:
         """For findings about memory: where the traced run copied first."""

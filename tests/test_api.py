@@ -172,7 +172,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_packs(tmp_path: Path) -> None:
     files = scaffold("pair-up", "mine")
-    for kind, name, text in (("problems", "pair-up.yaml", files.problem), ("solutions", "pair-up.py", files.solution)):
+    for kind, name, text in (
+        ("problems", "pair-up.yaml", files.problem),
+        ("solutions", "pair-up.py", files.solution),
+    ):
         (tmp_path / kind / "mine").mkdir(parents=True)
         (tmp_path / kind / "mine" / name).write_text(text)
     assert mhaquiz.load_problem("pair-up", packs=[tmp_path]).entry == "pair_up"

@@ -91,7 +91,19 @@ ONLY_NAMES = {
     ("explain", "host"): {"Run"},
     ("explain", "guest"): {"source_lines"},
 }
-NO_TORCH = ("report", "errors", "content", "plugins", "scaffold", "spec", "render", "store", "progress", "version", "cli")
+NO_TORCH = (
+    "report",
+    "errors",
+    "content",
+    "plugins",
+    "scaffold",
+    "spec",
+    "render",
+    "store",
+    "progress",
+    "version",
+    "cli",
+)
 
 
 def modules() -> list[Path]:

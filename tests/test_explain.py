@@ -1,15 +1,17 @@
 """Which finding leads, where it points, what goes with it; and what is said of a file that cannot be loaded."""
 
+# ruff: noqa: E501 - a row of a table and a message are one line
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.conftest import Judge
-from tests.tiny import case, code, tiny
 
 from grader.explain import NOT_STARTED
 from grader.report import Outcome, Place, Status, Verdict
+from tests.conftest import Judge
+from tests.tiny import case, code, tiny
 
 SWAP_TEXT = "def reference(x):\n    return x.transpose(1, 2)"
 SWAP: dict[str, Any] = {"returns": "B D S"}
@@ -29,10 +31,16 @@ def test_a_visible_case_leads_before_a_smaller_hidden_one(judge: Judge) -> None:
         case("large", sizes={"B": 4, "S": 9, "D": 5}),
         case("small", sizes={"B": 2, "S": 3, "D": 2}),
     ]
-    result = judge(tiny(SWAP_TEXT, **SWAP, cases=cases), code("def answer(x):\n    return x.transpose(1, 2) + 1"))
+    result = judge(
+        tiny(SWAP_TEXT, **SWAP, cases=cases), code("def answer(x):\n    return x.transpose(1, 2) + 1")
+    )
     assert result.check("values").case_name == "small"
     assert result.check("values").case == {"B": 2, "S": 3, "D": 2}
-    assert [(c.name, c.passed) for c in result.cases] == [("hidden", False), ("large", False), ("small", False)]
+    assert [(c.name, c.passed) for c in result.cases] == [
+        ("hidden", False),
+        ("large", False),
+        ("small", False),
+    ]
 
 
 def test_logic_leads_before_precision(judge: Judge) -> None:
@@ -43,7 +51,9 @@ def test_logic_leads_before_precision(judge: Judge) -> None:
 
 def test_only_precision_is_said_to_be_only_precision(judge: Judge) -> None:
     task = tiny("def reference(x):\n    return x.exp()", numbers="real", values="normal")
-    source = code("def answer(x):\n    return x.bfloat16().exp().to(x.dtype) if x.dtype == torch.float32 else x.exp()")
+    source = code(
+        "def answer(x):\n    return x.bfloat16().exp().to(x.dtype) if x.dtype == torch.float32 else x.exp()"
+    )
     result = judge(task, source).check("values")
     assert result.data["dtype"] == "float32"
     assert result.why.startswith("Only the precision is at fault: the error is ")
@@ -70,7 +80,9 @@ def test_columns_count_characters_not_bytes(judge: Judge) -> None:
 
 
 def test_a_copy_is_placed_where_it_was_made_and_noted_once(judge: Judge) -> None:
-    source = code("def answer(x):\n    for _ in range(3):\n        y = x.clone()\n    return y.transpose(1, 2)")
+    source = code(
+        "def answer(x):\n    for _ in range(3):\n        y = x.clone()\n    return y.transpose(1, 2)"
+    )
     report = judge(tiny(SWAP_TEXT, **SWAP, checks=[use("no_copy", of="x")]), source)
     assert report.check("no_copy").place == Place(6, 13, 6, 22)
     (note,) = report.operations
@@ -99,17 +111,27 @@ def test_strides_get_a_picture_of_both_layouts(judge: Judge) -> None:
     assert picture.asked is not None
     assert picture.yours is not None
     assert (picture.kind, picture.data) == ("layout", {"of": "x"})
-    assert (picture.asked.axes, picture.asked.shape, picture.asked.stride) == (("B", "D", "S"), (2, 3, 5), (15, 1, 3))
+    assert (picture.asked.axes, picture.asked.shape, picture.asked.stride) == (
+        ("B", "D", "S"),
+        (2, 3, 5),
+        (15, 1, 3),
+    )
     assert (picture.asked.shares, picture.yours.shares) == ("x", None)
     assert picture.yours.stride == (15, 5, 1)
 
 
 def test_moved_elements_are_named(judge: Judge) -> None:
-    report = judge(SWAP_TASK, code("def answer(x):\n    return x.reshape(x.shape[0], x.shape[2], x.shape[1])"))
+    report = judge(
+        SWAP_TASK, code("def answer(x):\n    return x.reshape(x.shape[0], x.shape[2], x.shape[1])")
+    )
     picture = report.check("values").picture
     assert picture is not None
     assert picture.kind == "moves"
-    assert picture.data["rows"][0] == {"at": "out[0, 0, 1]", "holds": "feature 1 of token 0", "expected": "feature 0 of token 1"}
+    assert picture.data["rows"][0] == {
+        "at": "out[0, 0, 1]",
+        "holds": "feature 1 of token 0",
+        "expected": "feature 0 of token 1",
+    }
 
 
 def test_a_mask_is_drawn_open_and_closed(judge: Judge) -> None:
@@ -143,7 +165,11 @@ def test_a_wrong_place_of_an_infinity_among_positions_is_no_crash(judge: Judge) 
 def test_a_waiting_check_says_what_it_waits_for(judge: Judge) -> None:
     report = judge(SWAP_TASK, code("def answer(x):\n    return x.nothing"))
     values = report.check("values")
-    assert (values.status, values.waits_for, values.reason) == (Status.SKIPPED, "returns", "waits for returns")
+    assert (values.status, values.waits_for, values.reason) == (
+        Status.SKIPPED,
+        "returns",
+        "waits for returns",
+    )
 
 
 def test_a_check_that_never_looked_is_the_grader_s_fault_not_a_pass(judge: Judge) -> None:

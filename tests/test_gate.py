@@ -142,14 +142,22 @@ def test_a_mistake_without_a_wrong_version(author: Author, engine: Engine) -> No
     author.change(author.solution, "def wrong_not_doubled", "def helper")
     line = author.line(author.problem, "id: not-doubled")
     (said,) = told(author.gate(engine), author)
-    assert said.startswith(f"problems/mine/pair-up.yaml:{line}:9: mistake `not-doubled` has no `wrong_not_doubled` in ")
+    assert said.startswith(
+        f"problems/mine/pair-up.yaml:{line}:9: mistake `not-doubled` has no `wrong_not_doubled` in "
+    )
 
 
 def test_a_wrong_version_without_a_mistake(author: Author, engine: Engine) -> None:
-    author.change(author.solution, "def wrong_not_doubled", "def wrong_halved(x):\n    return x / 2\n\n\ndef wrong_not_doubled")
+    author.change(
+        author.solution,
+        "def wrong_not_doubled",
+        "def wrong_halved(x):\n    return x / 2\n\n\ndef wrong_not_doubled",
+    )
     line = author.line(author.solution, "def wrong_halved")
     first = told(author.gate(engine), author)[0]
-    assert first.startswith(f"solutions/mine/pair-up.py:{line}:1: `wrong_halved` makes the mistake `halved`, which ")
+    assert first.startswith(
+        f"solutions/mine/pair-up.py:{line}:1: `wrong_halved` makes the mistake `halved`, which "
+    )
     assert first.endswith("pair-up.yaml lacks")
 
 
@@ -165,7 +173,11 @@ def test_a_required_problem_that_is_none(author: Author, engine: Engine) -> None
 
 
 def test_a_reference_that_raises_is_the_problem_s_fault(author: Author, engine: Engine) -> None:
-    author.change(author.solution, "return 2 * x.unflatten(-1, (-1, 2))\n\n\ndef right_reshape", "return x.nothing\n\n\ndef right_reshape")
+    author.change(
+        author.solution,
+        "return 2 * x.unflatten(-1, (-1, 2))\n\n\ndef right_reshape",
+        "return x.nothing\n\n\ndef right_reshape",
+    )
     line, place = author.line(author.solution, "def reference"), author.line(author.solution, "x.nothing")
     result = author.gate(engine)
     assert told(result, author) == [
@@ -180,12 +192,16 @@ def test_a_right_version_that_fails(author: Author, engine: Engine) -> None:
     author.change(author.solution, "return pairs + pairs", "return pairs + pairs + 1")
     line = author.line(author.solution, "def right_added")
     (said,) = told(author.gate(engine), author)
-    assert said.startswith(f"solutions/mine/pair-up.py:{line}:1: `right_added` failed (values: 30 of 30 elements are wrong; ")
+    assert said.startswith(
+        f"solutions/mine/pair-up.py:{line}:1: `right_added` failed (values: 30 of 30 elements are wrong; "
+    )
     assert said.endswith(" [plain]), expected passed")
 
 
 def test_a_mistake_that_nothing_kills(author: Author, engine: Engine) -> None:
-    author.change(author.solution, "    return x.unflatten(-1, (-1, 2))\n", "    return x.unflatten(-1, (-1, 2)) * 2\n")
+    author.change(
+        author.solution, "    return x.unflatten(-1, (-1, 2))\n", "    return x.unflatten(-1, (-1, 2)) * 2\n"
+    )
     line = author.line(author.solution, "def wrong_not_doubled")
     assert told(author.gate(engine), author) == [
         f"solutions/mine/pair-up.py:{line}:1: `wrong_not_doubled` passed, expected failed"
@@ -193,29 +209,48 @@ def test_a_mistake_that_nothing_kills(author: Author, engine: Engine) -> None:
 
 
 def test_a_mistake_that_is_named_as_its_sibling_too(author: Author, engine: Engine) -> None:
-    author.change(author.solution, "    return x.unflatten(-1, (-1, 2))\n", "    return 2 * x.unflatten(-1, (2, -1)).mT\n")
-    line, other = (author.line(author.solution, f"def wrong_{name}") for name in ("halves_paired", "not_doubled"))
+    author.change(
+        author.solution,
+        "    return x.unflatten(-1, (-1, 2))\n",
+        "    return 2 * x.unflatten(-1, (2, -1)).mT\n",
+    )
+    line, other = (
+        author.line(author.solution, f"def wrong_{name}") for name in ("halves_paired", "not_doubled")
+    )
     said = told(author.gate(engine), author)
     assert [s.split(":")[1] for s in said] == [str(line), str(other)]
-    assert said[0].startswith(f"solutions/mine/pair-up.py:{line}:1: `wrong_halves_paired` is named as `halves-paired`, `not-doubled`, expected `halves-paired`: values: ")
+    assert said[0].startswith(
+        f"solutions/mine/pair-up.py:{line}:1: `wrong_halves_paired` is named as `halves-paired`, `not-doubled`, expected `halves-paired`: values: "
+    )
 
 
 def test_a_starter_that_passes(author: Author, engine: Engine) -> None:
-    author.change(author.problem, "      raise NotImplementedError", "      return 2 * x.unflatten(-1, (-1, 2))")
+    author.change(
+        author.problem, "      raise NotImplementedError", "      return 2 * x.unflatten(-1, (-1, 2))"
+    )
     line = author.line(author.problem, "starter:")
     assert told(author.gate(engine), author) == [f"problems/mine/pair-up.yaml:{line}:1: the starter passed"]
 
 
 def test_a_degenerate_answer_that_passes(author: Author, engine: Engine) -> None:
-    author.change(author.solution, "return 2 * x.unflatten(-1, (-1, 2))\n\n\ndef right_reshape", "return 0 * x.unflatten(-1, (-1, 2))\n\n\ndef right_reshape")
+    author.change(
+        author.solution,
+        "return 2 * x.unflatten(-1, (-1, 2))\n\n\ndef right_reshape",
+        "return 0 * x.unflatten(-1, (-1, 2))\n\n\ndef right_reshape",
+    )
     said = told(author.gate(engine), author)
-    assert "solutions/mine/pair-up.py:1:1: the degenerate answer `all-zeros` passed: no case tells it from the reference" in said
+    assert (
+        "solutions/mine/pair-up.py:1:1: the degenerate answer `all-zeros` passed: no case tells it from the reference"
+        in said
+    )
 
 
 def test_stray_files(author: Author) -> None:
     stray = author.folder / "solutions" / "mine" / "left-over.py"
     stray.write_text("")
-    assert [str(error) for error in stray_files(author.library())] == [f"{stray}:1:1: stray file: it belongs to no problem"]
+    assert [str(error) for error in stray_files(author.library())] == [
+        f"{stray}:1:1: stray file: it belongs to no problem"
+    ]
 
 
 # Degenerate answers
@@ -228,7 +263,12 @@ def answers(author: Author, **fields: Any) -> dict[str, str]:
 
 def test_low_precision_inside_is_tried_on_real_numbers_only(author: Author) -> None:
     assert set(answers(author)) == {"all-zeros", "all-ones", "first-input-returned"}
-    assert set(answers(author, numbers="real")) == {"all-zeros", "all-ones", "bfloat16-inside", "first-input-returned"}
+    assert set(answers(author, numbers="real")) == {
+        "all-zeros",
+        "all-ones",
+        "bfloat16-inside",
+        "first-input-returned",
+    }
 
 
 @pytest.mark.parametrize("name", ["all-zeros", "all-ones", "bfloat16-inside", "first-input-returned"])

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tiny import PLAIN, case, tiny
 
 from grader.errors import GraderError
 from grader.guest.harness import to_bytes
 from grader.inputs import Phase, Planner, Trial, generator_for
+from tests.tiny import PLAIN, case, tiny
 
 REFERENCE = "def reference(x):\n    return x"
 
@@ -53,7 +53,11 @@ def test_values_are_rounded_to_the_run_s_precision_once() -> None:
 
 
 def test_whole_number_and_bool_inputs_keep_their_dtype_in_every_precision() -> None:
-    inputs = {"x": {"shape": "B S D"}, "keep": {"shape": "B S", "dtype": "bool"}, "at": {"shape": "B", "dtype": "int64"}}
+    inputs = {
+        "x": {"shape": "B S D"},
+        "keep": {"shape": "B S", "dtype": "bool"},
+        "at": {"shape": "B", "dtype": "int64"},
+    }
     made = trial(dtype="float16", inputs=inputs)
     assert [b.dtype for b in made.buffers] == [torch.float16, torch.bool, torch.int64]
     assert [b.dtype for b in made.in_precision("float64").buffers] == [torch.float64, torch.bool, torch.int64]
@@ -149,9 +153,16 @@ def test_a_request_carries_the_bytes_of_every_buffer_and_cotangent() -> None:
     cotangent = torch.ones(2, 5, 3)
     graded = replace(made, gradient_of=("x",), cotangents=(None, cotangent))
     request = graded.request(100)
-    assert request.header["gradient"] == {"of": ("x",), "parameters": False, "cotangents": [(None, []), (1, [2, 5, 3])]}
+    assert request.header["gradient"] == {
+        "of": ("x",),
+        "parameters": False,
+        "cotangents": [(None, []), (1, [2, 5, 3])],
+    }
     assert request.header["buffers"] == [{"dtype": "float32", "numel": 30}, {"dtype": "float32", "numel": 30}]
-    assert [bytes(b) for b in request.buffers] == [bytes(to_bytes(made.buffers[0])), bytes(to_bytes(cotangent))]
+    assert [bytes(b) for b in request.buffers] == [
+        bytes(to_bytes(made.buffers[0])),
+        bytes(to_bytes(cotangent)),
+    ]
     assert json.loads(json.dumps(request.header))["max_bytes"] == 100
 
 
@@ -171,14 +182,19 @@ def test_steps_drop_what_a_case_leaves_out() -> None:
         {"do": "method", "name": "again", "args": ["first"], "observe": True},
     ]
     inputs = {"width": "D", "x": {"shape": "B S D"}, "causal": True}
-    made = trial(inputs=inputs, steps=steps, kind="class", entry="Answer", cases=[case(inputs={"causal": "omit"})])
+    made = trial(
+        inputs=inputs, steps=steps, kind="class", entry="Answer", cases=[case(inputs={"causal": "omit"})]
+    )
     assert [(s["do"], s["name"], s["args"]) for s in made.steps] == [
         ("new", "Answer", ["width"]), ("method", "forward", ["x"]), ("method", "again", ["first"]),
     ]  # fmt: skip
 
 
 def test_an_error_case_is_looked_at_by_raises_alone() -> None:
-    made = planner(errors=[{"name": "odd", "inputs": {"x": {"shape": "2 3"}}, "unchanged": ["x"]}], checks=[{"name": "raises"}])
+    made = planner(
+        errors=[{"name": "odd", "inputs": {"x": {"shape": "2 3"}}, "unchanged": ["x"]}],
+        checks=[{"name": "raises"}],
+    )
     bad = made.trial(made.problem.errors[0], Phase.ERROR, "float32", "bad")
     assert (bad.raises, bad.unchanged, bad.visible) == ("ValueError", ("x",), False)
     assert bad.looks_at("raises")

@@ -1,5 +1,7 @@
 """Where elements lie: the named layouts, paddings and steps, against torch itself."""
 
+# ruff: noqa: E501 - a row of a table and a message are one line
+
 from __future__ import annotations
 
 import math

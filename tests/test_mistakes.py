@@ -1,14 +1,16 @@
 """A wrong submission is named by the known mistake that behaves like it, and by no other."""
 
+# ruff: noqa: E501 - a row of a table and a message are one line
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.conftest import Judge
-from tests.tiny import case, code, mistake, tiny
 
 from grader.judge import Task
+from tests.conftest import Judge
+from tests.tiny import case, code, mistake, tiny
 
 SPLIT = """
 def checked(x, num_heads):
@@ -73,7 +75,7 @@ SUBMISSIONS = {
     "a copy": (GUARD + f"return {RIGHT}.clone(memory_format=torch.contiguous_format)", ["made-contiguous"]),
     "a copy by another road": (GUARD + "return torch.cat([h.unsqueeze(1) for h in x.chunk(num_heads, -1)], 1)", ["made-contiguous"]),
     "no exception": (BARE + f"return {RIGHT} if D % num_heads == 0 else None", ["no-value-error"]),
-    "no gradient": (GUARD + f"return x.detach().view(B, S, num_heads, -1).transpose(1, 2)", ["detached"]),
+    "no gradient": (GUARD + "return x.detach().view(B, S, num_heads, -1).transpose(1, 2)", ["detached"]),
     "two at once": (
         BARE + f"return {STRAIGHT} if D % num_heads == 0 else None", ["viewed-straight", "no-value-error"],
     ),
@@ -158,7 +160,9 @@ def scores(**fields: Any) -> Task:
         ("q @ k.mT / q.shape[-1]", []),
     ],
 )  # fmt: skip
-def test_real_numbers_are_compared_with_the_mistakes_own(body: str, expected: list[str], judge: Judge) -> None:
+def test_real_numbers_are_compared_with_the_mistakes_own(
+    body: str, expected: list[str], judge: Judge
+) -> None:
     report = judge(scores(), code(f"def answer(q, k):\n    return {body}"))
     assert [m.id for m in report.mistakes] == expected
 

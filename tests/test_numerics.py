@@ -13,14 +13,21 @@ from hypothesis import strategies as st
 from grader.numerics import EPS, Gap, exact_gap, hygiene_gap, logic_gap
 
 LOWER = ["float32", "bfloat16", "float16"]
-DTYPE = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPE = {
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
 SHAPE = (2, 3, 17, 8)
 
 
 def inputs(dtype: str, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Queries, keys and values, already rounded to a precision."""
     generator = torch.Generator().manual_seed(seed)
-    q, k, v = (torch.randn(SHAPE, generator=generator, dtype=torch.float64).to(DTYPE[dtype]) for _ in range(3))
+    q, k, v = (
+        torch.randn(SHAPE, generator=generator, dtype=torch.float64).to(DTYPE[dtype]) for _ in range(3)
+    )
     return q, k, v
 
 
@@ -300,7 +307,9 @@ def test_the_gap_names_a_place_that_is_really_off(value: torch.Tensor, index: in
     wrong = wrong.view(value.shape)
     gap = logic_gap(wrong, value)
     if gap is not None:
-        assert gap.index == tuple(int(i) for i in torch.unravel_index(torch.tensor(index % wrong.numel()), value.shape))
+        assert gap.index == tuple(
+            int(i) for i in torch.unravel_index(torch.tensor(index % wrong.numel()), value.shape)
+        )
         assert gap.expected == float(value[gap.index])
         assert gap.wrong >= 1
         assert gap.times > 1

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from tests.tiny import case, tiny
 
 from grader.inputs import Phase, Planner, Trial, Twin
 from grader.plan import float_inputs, has_floats, lower_precision, plan, redraw, with_cotangents
+from tests.tiny import case, tiny
 
 REFERENCE = "def reference(x):\n    return x * 1"
 
@@ -156,7 +156,11 @@ def test_a_redraw_is_the_same_call_on_other_numbers() -> None:
         if trial.traced or trial.twin:
             continue
         drawn = [redraw(planner, trial, n) for n in range(2)]
-        assert all((d.case, d.phase, d.dtype, d.gradient_of) == (trial.case, trial.phase, trial.dtype, trial.gradient_of) for d in drawn)
+        assert all(
+            (d.case, d.phase, d.dtype, d.gradient_of)
+            == (trial.case, trial.phase, trial.dtype, trial.gradient_of)
+            for d in drawn
+        )
         assert len({float(t.buffers[0].sum()) for t in (trial, *drawn)}) == 3
 
 
@@ -166,7 +170,11 @@ def test_lower_precisions() -> None:
 
 
 def test_cotangents_are_random_and_zero_where_the_result_is_not_finite() -> None:
-    task = tiny("def reference(x):\n    return x.masked_fill(x < 0, float('-inf')), x > 0", numbers="real", values="normal")
+    task = tiny(
+        "def reference(x):\n    return x.masked_fill(x < 0, float('-inf')), x > 0",
+        numbers="real",
+        values="normal",
+    )
     made = Planner(task.problem, "1")
     trial = made.trial(task.problem.cases[0], Phase.LOGIC, "float64", "gradient")
     expected = task.versions.observe("reference", trial)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tests.tiny import case, tiny
 
 from grader.inputs import Phase, Planner, Trial
 from grader.provenance import Moved, Origin, moved, position_inputs, words
 from grader.spec.model import Problem
+from tests.tiny import case, tiny
 
 SPLIT: dict[str, Any] = {
     "inputs": {"x": {"shape": "B S (H d)"}, "num_heads": "H"},
@@ -63,7 +63,9 @@ def test_a_value_that_no_input_holds_is_not_traced() -> None:
 
 
 def test_a_value_that_two_inputs_hold_is_not_traced() -> None:
-    problem, trial = prepared(inputs={"x": {"shape": "B S (H d)"}, "y": {"shape": "B S (H d)"}, "num_heads": "H"})
+    problem, trial = prepared(
+        inputs={"x": {"shape": "B S (H d)"}, "y": {"shape": "B S (H d)"}, "num_heads": "H"}
+    )
     one, two = (trial.argument(name).of(trial.buffers) for name in "xy")
     both = set(one.flatten().tolist()) & set(two.flatten().tolist())
     found = moved(problem, trial, one, one.flip(0))

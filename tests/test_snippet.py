@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from tests.conftest import Judge
-from tests.tiny import case, code, tiny
 
 from grader.inputs import Phase, Planner
 from grader.judge import Task
 from grader.report import Status
 from grader.snippet import snippet
+from tests.conftest import Judge
+from tests.tiny import case, code, tiny
 
 
 def ran(script: str, source: str, monkeypatch: pytest.MonkeyPatch, module: str = "answer") -> dict[str, Any]:
@@ -59,7 +59,11 @@ def test_it_shows_the_failure_again(judge: Judge, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("layout", ["fused", "transposed", "strided", "sliced"])
 def test_memory_layouts_are_rebuilt(layout: str, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = tiny("def reference(x):\n    return x.transpose(1, 2)", returns="B D S", cases=[case(layouts={"x": layout})])
+    task = tiny(
+        "def reference(x):\n    return x.transpose(1, 2)",
+        returns="B D S",
+        cases=[case(layouts={"x": layout})],
+    )
     names = ran(failed_snippet(task, WRONG, judge), WRONG, monkeypatch)
     planner = Planner(task.problem, "1")
     argument = planner.trial(task.problem.cases[0], Phase.EXACT, "float32", "plain").argument("x")
@@ -68,7 +72,9 @@ def test_memory_layouts_are_rebuilt(layout: str, judge: Judge, monkeypatch: pyte
 
 
 def test_infinities_and_nan_are_written_out(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = tiny("def reference(x):\n    return x.masked_fill(x > 1, float('nan'))", numbers="real", values="masked")
+    task = tiny(
+        "def reference(x):\n    return x.masked_fill(x > 1, float('nan'))", numbers="real", values="masked"
+    )
     source = code("def answer(x):\n    return x")
     names = ran(failed_snippet(task, source, judge), source, monkeypatch)
     assert bool(names["x"].isneginf().any())
@@ -76,7 +82,12 @@ def test_infinities_and_nan_are_written_out(judge: Judge, monkeypatch: pytest.Mo
 
 
 def test_several_results_and_scalars(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = {"x": {"shape": "B S"}, "n": "D", "parts": {"list": [{"shape": "B"}, 2]}, "named": {"dict": {"k": 1}}}
+    inputs = {
+        "x": {"shape": "B S"},
+        "n": "D",
+        "parts": {"list": [{"shape": "B"}, 2]},
+        "named": {"dict": {"k": 1}},
+    }
     task = tiny("def reference(x, n, parts, named):\n    return x, n", inputs=inputs, returns=["B S", ""])
     source = code("def answer(x, n, parts, named):\n    return x, n + 1")
     names = ran(failed_snippet(task, source, judge), source, monkeypatch)
@@ -113,7 +124,9 @@ def test_a_class_is_built_and_called_step_by_step(judge: Judge, monkeypatch: pyt
         "width": "D", "x": {"shape": "B S D"},
         "mha": {"torch_mha": {"embed_dim": "D", "num_heads": 1, "batch_first": True}},
     }  # fmt: skip
-    task = tiny(MODULE, entry="Answer", kind="class", inputs=inputs, steps=STEPS, returns=["", "B S D", "B S D"])
+    task = tiny(
+        MODULE, entry="Answer", kind="class", inputs=inputs, steps=STEPS, returns=["", "B S D", "B S D"]
+    )
     source = MODULE.replace("class reference", "import torch\n\n\nclass Answer").replace("* 2", "* 3")
     names = ran(failed_snippet(task, source, judge), source, monkeypatch)
     assert isinstance(names["mha"], torch.nn.MultiheadAttention)
@@ -135,7 +148,9 @@ def test_bad_input_names_the_promised_exception(judge: Judge, monkeypatch: pytes
 
 
 def test_gradients_are_asked_for(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = tiny("def reference(x):\n    return x * x", numbers="real", values="normal", checks=[{"name": "gradient"}])
+    task = tiny(
+        "def reference(x):\n    return x * x", numbers="real", values="normal", checks=[{"name": "gradient"}]
+    )
     source = code("def answer(x):\n    return x.detach() ** 2")
     names = ran(failed_snippet(task, source, judge), source, monkeypatch)
     assert names["x"].requires_grad
@@ -144,7 +159,12 @@ def test_gradients_are_asked_for(judge: Judge, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("file", "module"),
-    [("a/b/my_answer.py", "my_answer"), ("C:\\x\\one.py", "one"), ("my-answer.py", "submission"), ("<stdin>", "submission")],
+    [
+        ("a/b/my_answer.py", "my_answer"),
+        ("C:\\x\\one.py", "one"),
+        ("my-answer.py", "submission"),
+        ("<stdin>", "submission"),
+    ],
 )
 def test_the_module_is_the_file(file: str, module: str) -> None:
     planner = Planner(SWAP.problem, "1")

@@ -18,11 +18,18 @@ from grader.spec.model import ValueKind
 from grader.values import EXACT_UP_TO, FILLS, Wish, make_values
 
 ROOT = Path(__file__).resolve().parents[1]
-DTYPE = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPE = {
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
 SEEDS = [str(seed) for seed in range(20)]
 
 
-def made(kind: str, shape: tuple[int, ...], dtype: str = "float32", seed: str = "1", **options: Any) -> torch.Tensor:
+def made(
+    kind: str, shape: tuple[int, ...], dtype: str = "float32", seed: str = "1", **options: Any
+) -> torch.Tensor:
     return make_values(kind, Wish(shape, dtype, options, {"d": 4, "S": 7}, generator_for(seed, kind)))
 
 

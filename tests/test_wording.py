@@ -31,14 +31,22 @@ def emitted(path: Path) -> set[tuple[str, str]]:
     """Every (check, code) that a check's module makes a finding of."""
     found: set[tuple[str, str]] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "finding"):
+        if not (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "finding"
+        ):
             continue
         check = ast.literal_eval(node.args[0])
         literals = [n.value for n in ast.walk(node.args[1]) if isinstance(n, ast.Constant)]
         if isinstance(node.args[1], ast.Constant):
             found.add((check, str(node.args[1].value)))
         elif isinstance(node.args[1], ast.IfExp):
-            found |= {(check, str(part.value)) for part in (node.args[1].body, node.args[1].orelse) if isinstance(part, ast.Constant)}
+            found |= {
+                (check, str(part.value))
+                for part in (node.args[1].body, node.args[1].orelse)
+                if isinstance(part, ast.Constant)
+            }
         else:
             assert check in COMPUTED, f"{path.name} computes a code that this test does not know: {literals}"
             found |= {(check, code) for code in COMPUTED[check]}
@@ -53,10 +61,19 @@ def test_every_finding_of_every_check_has_words_and_no_words_are_idle() -> None:
 NUMBERS = {"result": 0, "index": [0, 1], "expected": 2.0, "actual": 3.5, "wrong": 4, "total": 9, "times": 5.0}
 STOPPED = {
     "time_limit": ("the run was stopped at the time limit: d", "Look for a loop that never ends."),
-    "memory_limit": ("the run was stopped at the memory limit: d", "Look for a tensor far larger than the inputs."),
-    "process_limit": ("the run was stopped at the process limit: d", "A solution needs no processes of its own."),
+    "memory_limit": (
+        "the run was stopped at the memory limit: d",
+        "Look for a tensor far larger than the inputs.",
+    ),
+    "process_limit": (
+        "the run was stopped at the process limit: d",
+        "A solution needs no processes of its own.",
+    ),
     "output_limit": ("the run was stopped at the output limit: d", "Remove the prints from the loop."),
-    "killed": ("the run ended before your code returned: d", "It crashed the interpreter or ended the process."),
+    "killed": (
+        "the run ended before your code returned: d",
+        "It crashed the interpreter or ended the process.",
+    ),
     "refused": ("the run's answers could not be read: d", "Your code wrote to the grader's own channel."),
 }
 ODD_WHY = "Return an ordinary torch.Tensor with its own elements."
@@ -129,10 +146,12 @@ PINNED: list[tuple[str, str, dict[str, Any], Sentence]] = [
     ("raises", "other", {"actual": "TypeError", "text": "no", "expected": "ValueError"}, Sentence("bad input raised TypeError (no), expected ValueError", "Check the sizes first and raise the promised exception (a subclass will do).", "ValueError", "TypeError")),
     ("raises", "changed_first", {"of": "cache", "expected": "ValueError"}, Sentence("ValueError was raised, but cache had been changed before", "Check first, write afterwards.", "cache as it was", "partly written")),
     *[("raises", kind, {"case": "odd", "expected": "ValueError"}, Sentence(f"bad input (odd) ended the run ({kind.replace('_', ' ')}), expected ValueError", "Check the sizes before anything else.", "ValueError", kind.replace("_", " "))) for kind in STOPPED],
-]
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("check", "code", "data", "words"), PINNED, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("check", "code", "data", "words"), PINNED, ids=lambda v: v if isinstance(v, str) else ""
+)
 def test_the_words_of_a_finding(check: str, code: str, data: dict[str, Any], words: Sentence) -> None:
     assert sentence(Finding(check, code, data)) == words
 

@@ -358,28 +358,28 @@ def _called(function: Any) -> Any:
 
 
 def bind(function: Any, names: Sequence[str], values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Passes values by position, but by name where the function takes that name only as a keyword."""
+    """Passes values by position, but by name where the function has that name elsewhere or as a keyword only.
+
+    So renamed parameters fit, and so do further ones (`mask=None`) put between the documented ones.
+    """
     try:
-        parameters = inspect.signature(_called(function)).parameters
+        parameters = list(inspect.signature(_called(function)).parameters.values())
     except (TypeError, ValueError):
         return list(values), {}
-    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    open_slots = sum(
-        p.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for p in parameters.values()
-    )
-    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values()):
-        open_slots = len(values)
+    slots = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    by_name = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    only_by_name = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    more_slots = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    more_names = any(p.kind is p.VAR_KEYWORD for p in parameters)
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for name, value in zip(names, values, strict=True):
-        known = parameters.get(name)
-        if known is not None and known.kind is inspect.Parameter.KEYWORD_ONLY:
+        here = slots[len(positional)] if len(positional) < len(slots) else None
+        full = here is None and not more_slots and more_names
+        if name in only_by_name or (name in by_name and name != here and not more_slots) or full:
             keywords[name] = value
-        elif len(positional) < open_slots or not takes_any:
-            positional.append(value)
         else:
-            keywords[name] = value
+            positional.append(value)
     return positional, keywords
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import array
 import contextlib
 import gc
-import io
 import importlib.util
+import io
 import json
 import os
 import select

@@ -10,6 +10,7 @@ import array
 import contextlib
 import json
 import os
+import re
 import secrets
 import selectors
 import signal
@@ -39,6 +40,8 @@ _GRACE_SECONDS = 1.0
 _BROKEN_HARNESS = 70
 _POLL_SECONDS = 0.02
 _SCRIPT = Path(__file__).parent.parent / "guest" / "zygote.py"
+# A frame's line and the source line below it, if there is one.
+_OUR_FRAME = re.compile(rf'^ +File "{re.escape(str(_SCRIPT.parent))}/.*\n(?:    .*\n)*', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ class Engine:
             self._end(runner)
             raise
         self._end(runner)
-        stdout = runner.captured.decode("utf-8", errors="replace")
+        stdout = _without_our_frames(runner.captured.decode("utf-8", errors="replace"))
         return replace(run, stdout=stdout, seconds=_age(runner))
 
     def _converse(
@@ -454,6 +457,11 @@ class Engine:
         process.wait()
         os.set_blocking(process.stderr.fileno(), False)
         return (process.stderr.read() or b"").decode(errors="replace")[-2000:].strip()
+
+
+def _without_our_frames(text: str) -> str:
+    """What was printed, less the lines of a printed stack that stand for the grader's own files."""
+    return _OUR_FRAME.sub("", text)
 
 
 def _account(failure: object) -> dict[str, Any]:

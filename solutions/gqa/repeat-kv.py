@@ -182,6 +182,11 @@ def wrong_copied_twice__step_by_step(k, n_rep):
     return out
 
 
+def wrong_copied_twice__through_float32(k, n_rep):
+    # Two casts around the copy; in float32 they cost nothing.
+    return k.float().repeat_interleave(n_rep, dim=1).to(k.dtype)
+
+
 def wrong_through_numpy(k, n_rep):
     return torch.from_numpy(np.repeat(k.detach().cpu().numpy(), n_rep, axis=1))
 

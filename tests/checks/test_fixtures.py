@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.conftest import Judge
-from tests.tiny import case, code, tiny
 
 from grader.judge import Task
 from grader.report import Status, Verdict
 from grader.wording import codes
+from tests.conftest import Judge
+from tests.tiny import case, code, tiny
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,11 @@ SAYS = {
     "killed": "the run ended before your code returned",
     "refused": "the run's answers could not be read",
 }
-LIMITS = {"time_limit": {"seconds": 1}, "memory_limit": {"memory_mb": 64}, "process_limit": {"memory_mb": 8192}}
+LIMITS = {
+    "time_limit": {"seconds": 1},
+    "memory_limit": {"memory_mb": 64},
+    "process_limit": {"memory_mb": 8192},
+}
 
 
 def stopped(kind: str) -> Fixture:
@@ -125,7 +129,9 @@ EVEN = case(sizes={"B": 2, "S": 5, "D": 4})
 def guarded(**odd: Any) -> Task:
     """Exact: odd sizes are refused."""
     fields = {"limits": odd.pop("limits", {})}
-    return tiny(GUARDED_TEXT, **SWAP, cases=[EVEN], errors=[{**ODD, **odd}], checks=[used("raises")], **fields)
+    return tiny(
+        GUARDED_TEXT, **SWAP, cases=[EVEN], errors=[{**ODD, **odd}], checks=[used("raises")], **fields
+    )
 
 
 def badly(body: str, kind: str, message: str, line: int | None = None, **odd: Any) -> Fixture:

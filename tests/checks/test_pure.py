@@ -1,5 +1,7 @@
 """Checks are pure functions of a view: what no submission on this machine can show, and what must not count."""
 
+# ruff: noqa: E501 - a row of a table and a message are one line
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -8,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tiny import case, tiny
 
 from grader.checks.registry import CHECKS, Registered, View, check, registered
 from grader.fold import Fold, checks_of, fold, views
@@ -17,6 +18,7 @@ from grader.judge import Task
 from grader.observe import Observation, TensorFacts
 from grader.plan import plan
 from grader.report import Finding, Status
+from tests.tiny import case, tiny
 
 SWAP = "def reference(x):\n    return x.transpose(1, 2)"
 HALF = case(sizes={"B": 2, "S": 5, "D": 3})
@@ -51,7 +53,13 @@ def test_another_device_is_found_by_device_alone() -> None:
 def test_a_view_that_is_claimed_out_of_bounds_is_no_view() -> None:
     task = tiny(SWAP, returns="B D S", checks=[{"name": "no_copy", "options": {"of": "x"}}])
     assert failed(folded(task)) == set()
-    for lie in ({"offset": 1}, {"offset": -1}, {"offset": 1 << 40}, {"stride": (1 << 40, 1, 3)}, {"stride": (-15, 1, 3)}):
+    for lie in (
+        {"offset": 1},
+        {"offset": -1},
+        {"offset": 1 << 40},
+        {"stride": (1 << 40, 1, 3)},
+        {"stride": (-15, 1, 3)},
+    ):
         folds = folded(task, **lie)
         assert failed(folds) == {"no_copy"}, lie
         assert {f.code for f in folds["no_copy"].findings} == {"false_claim"}

@@ -1,5 +1,7 @@
 """`mhaquiz attempt`: every way in, every format, every exit code, and what is kept."""
 
+# ruff: noqa: E501 - a row of a table and a message are one line
+
 from __future__ import annotations
 
 import json
@@ -8,10 +10,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.cli.conftest import Process, Run
 
 from grader.cli.main import cli
 from grader.host.engine import Engine
+from tests.cli.conftest import Process, Run
 
 RIGHT = "import torch\n\n\ndef pair_up(x):\n    return 2 * x.unflatten(-1, (-1, 2))\n"
 WRONG = "import torch\n\n\ndef pair_up(x):\n    return x.unflatten(-1, (-1, 2))\n"
@@ -51,7 +53,6 @@ def written(source: str, name: str = "pair_up.py") -> Path:
     return path
 
 
-
 # Verdicts and exit codes
 
 
@@ -71,7 +72,10 @@ def test_a_wrong_file_fails_with_1_and_names_the_mistake(attempt: Run) -> None:
     assert result.exit_code == 1
     assert "✗ values" in result.stdout
     assert "You paired the features and returned the numbers unchanged." in " ".join(result.stdout.split())
-    assert "Next: edit mine.py, then mhaquiz attempt pair-up mine.py · stuck: mhaquiz hint pair-up" in " ".join(result.stdout.split())
+    assert (
+        "Next: edit mine.py, then mhaquiz attempt pair-up mine.py · stuck: mhaquiz hint pair-up"
+        in " ".join(result.stdout.split())
+    )
 
 
 def test_a_file_that_cannot_be_loaded_is_invalid_with_1(attempt: Run) -> None:
@@ -114,7 +118,9 @@ def test_without_a_file_the_starter_is_written(attempt: Run, pack: Path) -> None
     assert result.exit_code == 1
     assert result.stderr == "Wrote the starter to pair_up.py.\n"
     text = Path("pair_up.py").read_text()
-    assert text.startswith("# mhaquiz: pair-up\nimport torch\n\n\ndef pair_up(x: torch.Tensor) -> torch.Tensor:\n")
+    assert text.startswith(
+        "# mhaquiz: pair-up\nimport torch\n\n\ndef pair_up(x: torch.Tensor) -> torch.Tensor:\n"
+    )
     assert "Next: edit pair_up.py, then mhaquiz attempt pair-up" in result.stdout
     again = attempt("pair-up")
     assert again.stderr == ""

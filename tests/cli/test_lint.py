@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tests.cli.conftest import Process, Run
-from tests.cli.test_attempt import Warm
 
 from grader.host.engine import Engine
+from tests.cli.conftest import Process, Run
+from tests.cli.test_attempt import Warm
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,11 @@ def small(pack: Path) -> Path:
     path = pack / "problems" / "mine" / "pair-up.yaml"
     text = path.read_text()
     cases = text[text.index("cases:") : text.index("checks:")]
-    path.write_text(text.replace(cases, "dtypes: [float64]\ncases:\n  - {name: plain, visible: true, sizes: {B: 3, P: 5}}\n"))
+    path.write_text(
+        text.replace(
+            cases, "dtypes: [float64]\ncases:\n  - {name: plain, visible: true, sizes: {B: 3, P: 5}}\n"
+        )
+    )
     return pack
 
 
@@ -49,7 +53,11 @@ def test_a_sound_problem_passes_with_0(lint: Run) -> None:
 
 def test_an_unsound_problem_is_3_and_named_by_line(lint: Run, small: Path) -> None:
     path = small / "solutions" / "mine" / "pair-up.py"
-    path.write_text(path.read_text().replace("    return x.unflatten(-1, (-1, 2))\n", "    return 2 * x.unflatten(-1, (-1, 2))\n"))
+    path.write_text(
+        path.read_text().replace(
+            "    return x.unflatten(-1, (-1, 2))\n", "    return 2 * x.unflatten(-1, (-1, 2))\n"
+        )
+    )
     line = path.read_text().splitlines().index("def wrong_not_doubled(x):") + 1
     result = lint()
     assert result.exit_code == 3
@@ -67,7 +75,7 @@ def test_a_broken_file_is_3_and_nothing_is_run(lint: Run, small: Path) -> None:
     result = lint()
     assert result.exit_code == 3
     assert result.stdout.splitlines()[0] == "x  pair-up                  not run"
-    assert ': unknown check `gradint`, did you mean `gradient`?' in result.stdout
+    assert ": unknown check `gradint`, did you mean `gradient`?" in result.stdout
 
 
 def test_the_json_document(lint: Run) -> None:

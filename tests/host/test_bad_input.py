@@ -113,7 +113,7 @@ WANTED = {
     "imports_reference": _raised("LookupError: nothing to import"),
     "secrets": _raised("LookupError: nothing to find"),
     "returns_numpy": _raised("TypeError: Got unsupported ScalarType BFloat16"),
-    "zeroes_input": _raised("RuntimeError"),
+    "zeroes_input": _ended(Outcome.RAISED, "30 of 30 elements are wrong; out[0, 0, 0, 0] is 0, expected"),
     # Ends its process.
     "hard_exit": _ended(Outcome.KILLED, "its process ended itself with status 0"),
     "hard_exit_at_import": _ended(Outcome.KILLED, "its process ended itself with status 0"),
@@ -132,6 +132,7 @@ WANTED = {
     "huge_output": _ended(Outcome.OUTPUT_LIMIT, "it printed more than 1 MiB"),
     "memory_bomb": _ended(Outcome.MEMORY_LIMIT, "it took more than 300 MiB of memory"),
     "python_memory_bomb": _ended(Outcome.MEMORY_LIMIT, "it took more than 300 MiB of memory"),
+    "shows_the_stack": _raised("ValueError: see above"),
     "fork_bomb": _ended(Outcome.PROCESS_LIMIT, "it started more than 20 processes"),
     "fork_returns_twice": _ended(Outcome.PROCESS_LIMIT, "it started more than 20 processes"),
     "patches_exit": _ended(Outcome.PROCESS_LIMIT, "your code returned None"),
@@ -263,6 +264,14 @@ def test_output_is_kept_and_shown(engine: Engine) -> None:
     assert report.run.stdout.startswith("0 of the output torch.Size([2, 5, 12])\n1 of the output")
     assert len(report.run.stdout) == 64 * 1024
     assert "noise\n" in _report(ODD / "warnings.py", engine).run.stdout
+
+
+def test_a_printed_stack_has_only_the_learners_frames(engine: Engine) -> None:
+    """Also when it is the interpreter that prints it."""
+    shown = _report(BAD / "shows_the_stack.py", engine).run.stdout
+    assert 'shows_the_stack.py", line 8 in split_heads' in shown
+    assert 'shows_the_stack.py", line 9, in split_heads' in shown
+    assert "grader/guest" not in shown
 
 
 def test_fake_verdict_on_stdout_is_only_output(engine: Engine) -> None:

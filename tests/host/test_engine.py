@@ -85,7 +85,13 @@ def test_replies_come_in_order(engine: Engine) -> None:
 
 def test_each_run_is_a_fresh_process(engine: Engine) -> None:
     """Nothing of one submission reaches the next, not even by the library's own objects."""
-    source = "import os, torch\nseen = getattr(torch, 'mark', None)\ntorch.mark = 1\ndef f(x):\n    return [os.getpid(), seen]\n"
+    source = """
+    import os, torch
+    seen = getattr(torch, "mark", None)
+    torch.mark = 1
+    def f(x):
+        return [os.getpid(), seen]
+    """
     items = [_run(engine, source).frames[0].header["results"][0]["i"] for _ in range(2)]
     assert items[0][0] != items[1][0]
     assert items[0][1]["v"] is items[1][1]["v"] is None
@@ -108,7 +114,7 @@ def test_closed_channel(engine: Engine) -> None:
     """A process that goes on without its channel has ended itself."""
     run = _run(engine, "import os, time\ndef f(x):\n    os.close(3)\n    time.sleep(60)\n")
     assert run.outcome is Outcome.KILLED
-    run = _run(engine, "import os, time, socket\ndef f(x):\n    socket.socket(fileno=3).shutdown(2)\n    time.sleep(60)\n")
+    run = _run(engine, "import time, socket\ndef f(x):\n    socket.socket(fileno=3).shutdown(2)\n    time.sleep(60)\n")
     assert (run.outcome, run.detail) == (Outcome.KILLED, "it closed the channel to the grader")
 
 
@@ -217,20 +223,34 @@ def test_zygote_killed_during_a_run_is_replaced(own: Engine, tmp_path: Path) -> 
 
 def test_killing_the_zygote_twice_is_the_submissions_doing(own: Engine) -> None:
     """Its own outcome, never a fault of the grader's; what it started goes with it."""
-    source = "import os, time\ndef f(x):\n    os.fork()\n    os.kill(os.getppid(), 9)\n    time.sleep(60)\n"
+    source = "import os, time\ndef f(x):\n    above = os.getppid()\n    os.fork()\n    os.kill(above, 9)\n    time.sleep(60)\n"
     run = _run(own, source)
     assert (run.outcome, run.detail) == (Outcome.KILLED, "it ended the process that runs it, twice")
     assert _run(own, _RIGHT).outcome is Outcome.RETURNED
 
 
-def test_zygote_that_crashes_is_our_fault(own: Engine) -> None:
-    """With its last words."""
+def test_zygote_that_crashes_is_replaced(own: Engine) -> None:
+    """A fault of our own, once, costs nobody anything."""
     _zygote(own)
-    for _ in range(2):
-        assert own._control is not None
-        own._control.sendall(b"no json\n")
-        break
+    assert own._control is not None
+    own._control.sendall(b"no json\n")
     assert _run(own, _RIGHT).outcome is Outcome.RETURNED
+
+
+def test_zygote_that_crashes_every_time_is_our_fault(own: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never the submission's; the last words are the cause."""
+    started = Engine._started
+
+    def crash(engine: Engine) -> int:
+        pid = started(engine)
+        assert engine._control is not None
+        engine._control.sendall(b"no json\n")
+        return pid
+
+    monkeypatch.setattr(Engine, "_started", crash)
+    with pytest.raises(GraderError, match="the grader's runner stopped") as caught:
+        _run(own, "import time\ntime.sleep(30)\n")
+    assert "JSONDecodeError" in caught.value.cause
 
 
 def test_zygote_that_does_not_start_is_our_fault() -> None:
@@ -345,7 +365,8 @@ def test_runner_has_an_empty_folder_and_no_descriptors(engine: Engine) -> None:
     import os, sys
     def f(x):
         opened = [n for n in range(256) if os.path.exists(f"/proc/self/fd/{n}")]
-        return [sorted(os.listdir()), [n for n in opened if n > 3], [p for p in sys.path if "guest" in p], sorted(os.environ)]
+        ours = [path for path in sys.path if "guest" in path or "grader" in path]
+        return [sorted(os.listdir()), [n for n in opened if n > 3], ours, sorted(os.environ)]
     """
     found = _run(engine, source).frames[0].header["results"][0]["i"]
     lists = [[item["v"] for item in part["i"]] for part in found]

@@ -47,7 +47,7 @@ class Plain:
     def start(self, script: str, control: int, scratch: str) -> subprocess.Popen[bytes]:
         """The interpreter without the user's settings and without the current folder on the import path."""
         return subprocess.Popen(
-            [sys.executable, *_isolation(), "-X", "faulthandler=0", script, str(control), scratch],
+            [sys.executable, *_isolation(), script, str(control), scratch],
             env=guest_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
