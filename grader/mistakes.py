@@ -17,7 +17,7 @@ from grader.numerics import exact_gap, logic_gap
 from grader.observe import Facts, ItemsFacts, MembersFacts, Observation, ScalarFacts, TensorFacts
 from grader.report import Finding, Outcome, Status
 from grader.spec.model import Problem
-from grader.versions import Version, Versions
+from grader.versions import Versions
 
 _T = TypeVar("_T")
 _VALUE = "value"

@@ -63,7 +63,9 @@ class Submission:
     kept: list[list[torch.Tensor]] = field(default_factory=list)
 
 
-def load(source: bytes, filename: str, entries: Sequence[str], *, module_name: str = "submission") -> Submission:
+def load(
+    source: bytes, filename: str, entries: Sequence[str], *, module_name: str = "submission"
+) -> Submission:
     """Runs the submission's module and checks that it has the entries. Raises LoadFailure."""
     text = decode_source(source)
     try:
@@ -71,7 +73,9 @@ def load(source: bytes, filename: str, entries: Sequence[str], *, module_name: s
     except SyntaxError as error:
         raise LoadFailure(code="syntax", line=error.lineno, column=error.offset, message=error.msg) from None
     except (RecursionError, MemoryError):
-        raise LoadFailure(code="unreadable", message="its expressions are nested too deeply", type="") from None
+        raise LoadFailure(
+            code="unreadable", message="its expressions are nested too deeply", type=""
+        ) from None
     except (ValueError, OverflowError) as error:
         raise LoadFailure(code="unreadable", message=str(error), type=type(error).__name__) from None
     module = types.ModuleType(module_name)
@@ -94,7 +98,10 @@ def decode_source(source: bytes) -> str:
     nul = source.find(0)
     if nul >= 0:
         raise LoadFailure(
-            code="syntax", line=_line_of(source, nul), column=None, message="source code cannot contain null bytes"
+            code="syntax",
+            line=_line_of(source, nul),
+            column=None,
+            message="source code cannot contain null bytes",
         )
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
@@ -137,25 +144,34 @@ def _check_entries(namespace: dict[str, Any], entries: Sequence[str]) -> None:
 def describe_error(error: BaseException, filename: str) -> dict[str, Any]:
     """An exception as plain data: its type, bases, message and the submission's own frames."""
     frames = [
-        {"line": f.lineno, "end_line": f.end_lineno, "column": f.colno, "end_column": f.end_colno, "name": f.name}
+        {
+            "line": f.lineno,
+            "end_line": f.end_lineno,
+            "column": f.colno,
+            "end_column": f.end_colno,
+            "name": f.name,
+        }
         for f in traceback.extract_tb(error.__traceback__, limit=200)
         if f.filename == filename
     ]
     return {
         "type": type(error).__name__,
         "bases": [base.__name__ for base in type(error).__mro__ if base.__module__ == "builtins"],
-        "message": _message(error),
+        "message": _message(error, filename),
         "frames": frames[:3] + frames[-7:] if len(frames) > 10 else frames,
     }
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, filename: str) -> str:
     try:
         # A string of a class of its own may say anything of itself; the built-in's methods do not ask it.
         text = str.__getitem__(str(error), slice(4000))
     except BaseException:
         return "(its message cannot be read)"
-    return text.encode("utf-8", "replace").decode()
+    # A file is spoken of by its name: the folder it was put in means nothing to its author.
+    folder = filename[: filename.rfind("/") + 1]
+    plain = text.encode("utf-8", "replace").decode()
+    return plain.replace(folder, "") if len(folder) > 1 else plain
 
 
 @dataclass
@@ -270,7 +286,11 @@ def _new(step: dict[str, Any], trial: _Trial) -> Any:
 def _method(step: dict[str, Any], trial: _Trial) -> Any:
     target = _target(step, trial)
     # A module is called as its users call it, through __call__.
-    function = target if step["name"] in ("forward", "__call__") and callable(target) else getattr(target, step["name"])
+    function = (
+        target
+        if step["name"] in ("forward", "__call__") and callable(target)
+        else getattr(target, step["name"])
+    )
     return _apply(function, step, trial)
 
 
@@ -532,4 +552,6 @@ def _describe_gradient(gradient: torch.Tensor, trial: _Trial) -> dict[str, Any]:
 
 def second_look(submission: Submission) -> list[list[str]]:
     """A digest of every result as it is now, trial by trial: late edits show."""
-    return [[hashlib.blake2b(to_bytes(t), digest_size=16).hexdigest() for t in kept] for kept in submission.kept]
+    return [
+        [hashlib.blake2b(to_bytes(t), digest_size=16).hexdigest() for t in kept] for kept in submission.kept
+    ]

@@ -183,7 +183,9 @@ def _become_subreaper() -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
-def _become_runner(guest: ModuleType, command: dict[str, Any], scratch: str, channel: int, output: int) -> None:
+def _become_runner(
+    guest: ModuleType, command: dict[str, Any], scratch: str, channel: int, output: int
+) -> None:
     """In the fork: confine, serve the channel, leave. Never returns."""
     try:
         signal.set_wakeup_fd(-1)
@@ -229,7 +231,9 @@ def _serve_channel(guest: ModuleType, channel: socket.socket, scratch: str) -> N
         channel.sendall(wire.encode(reply, buffers))
 
 
-def _load(harness: ModuleType, request: dict[str, Any], source: bytearray, scratch: str) -> tuple[Any, dict[str, Any]]:
+def _load(
+    harness: ModuleType, request: dict[str, Any], source: bytearray, scratch: str
+) -> tuple[Any, dict[str, Any]]:
     filename = os.path.join(scratch, request["filename"])
     with open(filename, "wb") as file:
         file.write(source)

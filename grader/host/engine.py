@@ -197,8 +197,12 @@ class Engine:
             self._end(runner)
             raise
         self._end(runner)
-        stdout = _without_our_frames(runner.captured.decode("utf-8", errors="replace"))
+        stdout = self._cleaned(runner.captured.decode("utf-8", errors="replace"))
         return replace(run, stdout=stdout, seconds=_age(runner))
+
+    def _cleaned(self, text: str) -> str:
+        """What was printed, less the grader's own frames in a printed stack; a runner's own files by their name."""
+        return re.sub(rf"{re.escape(self._scratch)}/[^/\s]+/", "", _OUR_FRAME.sub("", text))
 
     def _converse(
         self, runner: _Runner, load: Request, trials: Sequence[Request], frames: list[wire.Frame]
@@ -365,7 +369,9 @@ class Engine:
         if now.processes > limits.processes:
             raise _Stop(Outcome.PROCESS_LIMIT, f"it started more than {limits.processes} processes")
         if now.memory_bytes > limits.memory_bytes:
-            raise _Stop(Outcome.MEMORY_LIMIT, f"it took more than {limits.memory_bytes // 2**20} MiB of memory")
+            raise _Stop(
+                Outcome.MEMORY_LIMIT, f"it took more than {limits.memory_bytes // 2**20} MiB of memory"
+            )
 
     def _send(self, command: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         if self._control is None:
@@ -436,7 +442,10 @@ class Engine:
         if process is None:
             return
         left = descendants(process.pid)
-        by_itself = process.poll() is not None and process.returncode > 0
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # Its socket closes a moment before it has ended.
+            process.wait(timeout=_GRACE_SECONDS)
+        by_itself = (process.returncode or 0) > 0
         words = self._last_words()
         self._crash = words if by_itself else ""
         self.close()
@@ -457,11 +466,6 @@ class Engine:
         process.wait()
         os.set_blocking(process.stderr.fileno(), False)
         return (process.stderr.read() or b"").decode(errors="replace")[-2000:].strip()
-
-
-def _without_our_frames(text: str) -> str:
-    """What was printed, less the lines of a printed stack that stand for the grader's own files."""
-    return _OUR_FRAME.sub("", text)
 
 
 def _account(failure: object) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Versions of expand_kv: the reference, other right ways and known wrong ones."""
 
 import torch
-from einops import repeat
 
 
 def _group_size(num_heads, num_kv_heads):
@@ -27,6 +26,8 @@ def right_broadcast_to(k, num_heads):
 
 
 def right_einops(k, num_heads):
+    from einops import repeat
+
     return repeat(k, "b k s d -> b k g s d", g=_group_size(num_heads, k.shape[1]))
 
 
@@ -76,7 +77,11 @@ def wrong_tiled(k, num_heads):
 def wrong_tiled__expand_then_reshape(k, num_heads):
     batch, kv_heads, seq, d_head = k.shape
     group = _group_size(num_heads, kv_heads)
-    return k.unsqueeze(1).expand(batch, group, kv_heads, seq, d_head).reshape(batch, kv_heads, group, seq, d_head)
+    return (
+        k.unsqueeze(1)
+        .expand(batch, group, kv_heads, seq, d_head)
+        .reshape(batch, kv_heads, group, seq, d_head)
+    )
 
 
 def wrong_copied(k, num_heads):

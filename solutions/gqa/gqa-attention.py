@@ -4,8 +4,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from einops import einsum as named_einsum
-from einops import rearrange
 
 
 def _check(q, k):
@@ -153,6 +151,9 @@ def right_float32_softmax(q, k, v, causal=False):
 
 
 def right_einops(q, k, v, causal=False):
+    from einops import einsum as named_einsum
+    from einops import rearrange
+
     grouped = rearrange(q, "b (k g) s d -> b k g s d", g=_check(q, k))
     scores = named_einsum(grouped, k, "b k g s d, b k t d -> b k g s t") * q.shape[-1] ** -0.5
     if causal:

@@ -7,7 +7,6 @@ or copied.
 from typing import NamedTuple
 
 import torch
-from einops import rearrange
 
 
 def _width(q, num_heads, num_kv_heads):
@@ -51,6 +50,8 @@ def right_loop(q, k, v, num_heads, num_kv_heads):
 
 
 def right_einops(q, k, v, num_heads, num_kv_heads):
+    from einops import rearrange
+
     _width(q, num_heads, num_kv_heads)
     pattern = "b s (h d) -> b h s d"
     heads = (num_heads, num_kv_heads, num_kv_heads)

@@ -1,7 +1,6 @@
 """Versions of group_queries: the reference, other right ways and known wrong ones."""
 
 import torch
-from einops import rearrange
 
 
 def _group_size(num_heads, num_kv_heads):
@@ -28,6 +27,8 @@ def right_reshape_infers_the_group(x, kv_heads, *, check=True):
 
 
 def right_einops(q, num_kv_heads):
+    from einops import rearrange
+
     _group_size(q.shape[1], num_kv_heads)
     return rearrange(q, "b (k g) s d -> b k g s d", k=num_kv_heads)
 
@@ -130,7 +131,10 @@ def wrong_strides_assumed(q, num_kv_heads):
     batch, heads, seq, d_head = q.shape
     group = _group_size(heads, num_kv_heads)
     block = seq * d_head
-    shape, stride = (batch, num_kv_heads, group, seq, d_head), (heads * block, group * block, block, d_head, 1)
+    shape, stride = (
+        (batch, num_kv_heads, group, seq, d_head),
+        (heads * block, group * block, block, d_head, 1),
+    )
     return q.as_strided(shape, stride)
 
 

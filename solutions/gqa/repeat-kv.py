@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from einops import repeat
 
 
 def reference(k, n_rep):
@@ -51,6 +50,8 @@ def right_gather(k, n_rep):
 
 
 def right_einops(k, n_rep):
+    from einops import repeat
+
     return repeat(k, "b k s d -> b (k g) s d", g=n_rep)
 
 
@@ -171,7 +172,9 @@ def wrong_copied_twice__contiguous_first(k, n_rep):
 def wrong_copied_twice__stack_then_reshape(k, n_rep):
     # The first stack is a copy, and merging axes that are not neighbours is another.
     batch, kv_heads, seq, d_head = k.shape
-    return torch.stack([k] * n_rep, dim=0).permute(1, 2, 0, 3, 4).reshape(batch, kv_heads * n_rep, seq, d_head)
+    return (
+        torch.stack([k] * n_rep, dim=0).permute(1, 2, 0, 3, 4).reshape(batch, kv_heads * n_rep, seq, d_head)
+    )
 
 
 def wrong_copied_twice__step_by_step(k, n_rep):
@@ -188,7 +191,7 @@ def wrong_copied_twice__through_float32(k, n_rep):
 
 
 def wrong_through_numpy(k, n_rep):
-    return torch.from_numpy(np.repeat(k.detach().cpu().numpy(), n_rep, axis=1))
+    return torch.from_numpy(np.repeat(k.numpy(), n_rep, axis=1))
 
 
 def wrong_detached(k, n_rep):

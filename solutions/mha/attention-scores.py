@@ -4,8 +4,6 @@ import math
 from functools import partial
 
 import torch
-from einops import einsum as einops_einsum
-from einops import rearrange
 
 
 def reference(q, k):
@@ -35,10 +33,14 @@ def right_einsum(q, k):
 
 
 def right_einops(q, k):
+    from einops import einsum as einops_einsum
+
     return einops_einsum(q, k, "b h i d, b h j d -> b h i j") * q.shape[-1] ** -0.5
 
 
 def right_sequence_first_einsum(q, k):
+    from einops import rearrange
+
     q, k = (rearrange(t, "b h s d -> s b h d") for t in (q, k))
     return rearrange(torch.einsum("ibhd,jbhd->ijbh", q, k), "i j b h -> b h i j") / q.shape[-1] ** 0.5
 

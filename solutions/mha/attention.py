@@ -8,7 +8,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from einops import einsum, rearrange
 from torch import nn
 
 
@@ -125,6 +124,9 @@ def right_einsum(q, k, v, causal=False):
 
 def right_einops_other_axis_order(q, k, v, causal=False):
     """Scores as (q, k, b, h): the softmax axis is 1 here."""
+    from einops import einsum
+    from einops import rearrange
+
     scores = einsum(q, k, "b h q d, b h k d -> q k b h") / math.sqrt(q.shape[-1])
     if causal:
         blocked = ~_may_see(q.shape[-2], k.shape[-2], q.device)
@@ -282,6 +284,13 @@ def wrong_exponential_overflows(q, k, v, causal=False):
     total = raised.sum(-1, keepdim=True)
     dead = scores.amax(-1, keepdim=True) == -math.inf
     return raised / total.masked_fill(dead, 1) @ v
+
+
+def wrong_largest_of_all_subtracted(q, k, v, causal=False):
+    scores = _masked(_scores(q, k), causal)
+    raised = torch.exp(scores - scores.max())
+    dead = scores.amax(-1, keepdim=True) == -math.inf
+    return raised / raised.sum(-1, keepdim=True).masked_fill(dead, 1) @ v
 
 
 def wrong_not_normalised(q, k, v, causal=False):

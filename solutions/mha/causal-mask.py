@@ -4,7 +4,6 @@ import math
 from functools import lru_cache, partial
 
 import torch
-from einops import rearrange
 
 
 def _future(scores):
@@ -119,6 +118,8 @@ def right_slice_of_a_buffer(scores):
 
 
 def right_einops_positions(scores):
+    from einops import rearrange
+
     seq_q, seq_k = scores.shape[-2:]
     query = rearrange(torch.arange(seq_k - seq_q, seq_k), "i -> i 1")
     key = rearrange(torch.arange(seq_k), "j -> 1 j")

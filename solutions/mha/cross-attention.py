@@ -8,7 +8,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from einops import einsum, rearrange
 
 
 def _width(d_model, num_heads):
@@ -67,13 +66,18 @@ def right_library_softmax(x, context, w_q, w_k, w_v, w_o, num_heads):
 
 
 def right_einops(x, context, w_q, w_k, w_v, w_o, num_heads):
+    from einops import einsum
+    from einops import rearrange
+
     if x.size(-1) % num_heads != 0:
         raise ValueError("num_heads must divide d_model")
     q, k, v = (
         rearrange(y, "b s (h d) -> b h s d", h=num_heads) for y in (x @ w_q, context @ w_k, context @ w_v)
     )
     scores = einsum(q, k, "b h i d, b h j d -> b h i j") / math.sqrt(q.shape[-1])
-    return rearrange(einsum(scores.softmax(-1), v, "b h i j, b h j d -> b h i d"), "b h s d -> b s (h d)") @ w_o
+    return (
+        rearrange(einsum(scores.softmax(-1), v, "b h i j, b h j d -> b h i d"), "b h s d -> b s (h d)") @ w_o
+    )
 
 
 def right_fused_keys_and_values(x, context, w_q, w_k, w_v, w_o, num_heads):
@@ -277,6 +281,8 @@ def wrong_merged_without_transpose(x, context, w_q, w_k, w_v, w_o, num_heads):
 
 
 def wrong_heads_interleaved(x, context, w_q, w_k, w_v, w_o, num_heads):
+    from einops import rearrange
+
     def split(y, num_heads):
         return rearrange(y, "b s (d h) -> b h s d", h=num_heads)
 
@@ -380,7 +386,8 @@ def wrong_library_kernel__behind_try(x, context, w_q, w_k, w_v, w_o, num_heads):
 def _unchecked(x, context, w_q, w_k, w_v, w_o, num_heads):
     d_head = x.shape[-1] // num_heads
     q, k, v = (
-        y.view(*y.shape[:2], num_heads, d_head).transpose(1, 2) for y in (x @ w_q, context @ w_k, context @ w_v)
+        y.view(*y.shape[:2], num_heads, d_head).transpose(1, 2)
+        for y in (x @ w_q, context @ w_k, context @ w_v)
     )
     return _merge(_attend(q, k, v)) @ w_o
 

@@ -5,7 +5,6 @@ One product, one storage: q, k and v are the three thirds of the columns of x @ 
 
 from typing import NamedTuple
 
-import einops
 import torch
 import torch.nn.functional as F
 
@@ -54,6 +53,8 @@ def right_view_and_select(x, w_qkv):
 
 
 def right_einops(x, w_qkv):
+    import einops
+
     return tuple(einops.rearrange(x @ w_qkv, "b s (three d) -> three b s d", three=3))
 
 

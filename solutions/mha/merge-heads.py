@@ -7,7 +7,6 @@ when x is a transposed view of (B, S, H, d). reshape finds out by itself.
 from functools import partial
 
 import torch
-from einops import rearrange
 
 
 def reference(x):
@@ -30,6 +29,8 @@ def right_permute_flatten(x):
 
 
 def right_einops(x):
+    from einops import rearrange
+
     return rearrange(x, "b h s d -> b s (h d)")
 
 
@@ -124,6 +125,8 @@ def wrong_features_before_heads__stack(x):
 
 
 def wrong_features_before_heads__einops(x):
+    from einops import rearrange
+
     return rearrange(x, "b h s d -> b s (d h)")
 
 

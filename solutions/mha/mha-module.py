@@ -9,7 +9,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from torch import nn
 
 
@@ -157,6 +156,8 @@ class right_einsum_per_head(nn.Module):
 
     @torch.no_grad()
     def load_torch(self, mha):
+        from einops import rearrange
+
         heads = self.inward.shape[1]
         self.inward.copy_(rearrange(mha.in_proj_weight, "(t h d) m -> t h m d", t=3, h=heads))
         self.outward.copy_(rearrange(mha.out_proj.weight, "m (h d) -> h d m", h=heads))
@@ -182,7 +183,11 @@ class right_head_major_fused(nn.Module):
 
     @torch.no_grad()
     def load_torch(self, mha):
-        self.query_key_value.weight.copy_(rearrange(mha.in_proj_weight, "(t h d) m -> (h t d) m", t=3, h=self.n))
+        from einops import rearrange
+
+        self.query_key_value.weight.copy_(
+            rearrange(mha.in_proj_weight, "(t h d) m -> (h t d) m", t=3, h=self.n)
+        )
         if mha.in_proj_bias is not None:
             self.query_key_value.bias.copy_(rearrange(mha.in_proj_bias, "(t h d) -> (h t d)", t=3, h=self.n))
         self.dense.load_state_dict(mha.out_proj.state_dict())
@@ -196,12 +201,15 @@ class right_list_of_heads(nn.Module):
         _check(d_model, num_heads)
         d_head = d_model // num_heads
         self.heads = nn.ModuleList(
-            nn.ModuleDict({name: nn.Linear(d_model, d_head, bias=bias) for name in "qkv"}) for _ in range(num_heads)
+            nn.ModuleDict({name: nn.Linear(d_model, d_head, bias=bias) for name in "qkv"})
+            for _ in range(num_heads)
         )
         self.out = nn.Linear(d_model, d_model, bias=bias)
 
     def forward(self, x, causal=False):
-        return self.out(torch.cat([_attend(*(h[name](x) for name in "qkv"), causal) for h in self.heads], dim=-1))
+        return self.out(
+            torch.cat([_attend(*(h[name](x) for name in "qkv"), causal) for h in self.heads], dim=-1)
+        )
 
     @torch.no_grad()
     def load_torch(self, mha):
@@ -210,7 +218,9 @@ class right_list_of_heads(nn.Module):
             for head, weight in zip(self.heads, weights, strict=True):
                 head[name].weight.copy_(weight)
             if mha.in_proj_bias is not None:
-                for head, bias in zip(self.heads, mha.in_proj_bias.chunk(3)[i].chunk(len(self.heads)), strict=True):
+                for head, bias in zip(
+                    self.heads, mha.in_proj_bias.chunk(3)[i].chunk(len(self.heads)), strict=True
+                ):
                     head[name].bias.copy_(bias)
         self.out = copy.deepcopy(mha.out_proj)
 
@@ -258,7 +268,8 @@ class right_sequence_first_inside(right_fused_linear):
         batch, seq, width = x.shape
         rows = self.c_attn(x.transpose(0, 1))
         q, k, v = (
-            part.reshape(seq, batch * self.heads, width // self.heads).transpose(0, 1) for part in rows.chunk(3, -1)
+            part.reshape(seq, batch * self.heads, width // self.heads).transpose(0, 1)
+            for part in rows.chunk(3, -1)
         )
         heads = _attend(q, k, v, causal).transpose(0, 1).reshape(seq, batch, width)
         return self.c_proj(heads).transpose(0, 1)
@@ -315,6 +326,8 @@ class right_with_dropout(nn.Module):
         return F.linear(x, self.layers[name], self.biases[name] if name in self.biases else None)
 
     def forward(self, x, causal=False):
+        from einops import rearrange
+
         q, k, v = (rearrange(self._linear(name, x), "b s (h d) -> b h s d", h=self.heads) for name in "qkv")
         scores = torch.matmul(q, k.mT) * self.scale
         scores = torch.where(_future(x.size(1), x.device), -math.inf, scores) if causal else scores
@@ -627,9 +640,13 @@ class wrong_viewed_straight_both_ways(_Changed):
 
 class wrong_heads_interleaved(_Changed):
     def split(self, x):
+        from einops import rearrange
+
         return rearrange(x, "b s (d h) -> b h s d", h=self.num_heads)
 
     def merge(self, heads):
+        from einops import rearrange
+
         return rearrange(heads, "b h s d -> b s (d h)")
 
 

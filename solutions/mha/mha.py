@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 
 
 def _width(d_model, num_heads):
@@ -77,6 +76,8 @@ def right_library_softmax(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
 
 
 def right_einops(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
+    from einops import rearrange
+
     if x.shape[-1] % num_heads != 0:
         raise ValueError("num_heads must divide d_model")
     q, k, v = (rearrange(x @ w, "b s (h d) -> b h s d", h=num_heads) for w in (w_q, w_k, w_v))
@@ -111,7 +112,9 @@ def right_einsum_weights(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
     """Weights cut into heads instead of the projected tokens."""
     d_model = x.shape[-1]
     d_head = _width(d_model, num_heads)
-    q, k, v = (torch.einsum("bsm,mhd->bhsd", x, w.reshape(d_model, num_heads, d_head)) for w in (w_q, w_k, w_v))
+    q, k, v = (
+        torch.einsum("bsm,mhd->bhsd", x, w.reshape(d_model, num_heads, d_head)) for w in (w_q, w_k, w_v)
+    )
     heads = _attend(q, k, v, causal)
     return torch.einsum("bhsd,hdm->bsm", heads, w_o.reshape(num_heads, d_head, d_model))
 
@@ -190,7 +193,9 @@ def right_absorbed_values(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
     """Each head's value and output weights multiplied together first: (D, D) a head."""
     d_head = _width(x.shape[-1], num_heads)
     q, k = _split(x @ w_q, num_heads), _split(x @ w_k, num_heads)
-    both = torch.einsum("ihd,hdo->hio", w_v.unflatten(1, (num_heads, d_head)), w_o.unflatten(0, (num_heads, d_head)))
+    both = torch.einsum(
+        "ihd,hdo->hio", w_v.unflatten(1, (num_heads, d_head)), w_o.unflatten(0, (num_heads, d_head))
+    )
     values = x.unsqueeze(1) @ both
     return _attend(q, k, values, causal).sum(1)
 
@@ -239,6 +244,8 @@ def wrong_merged_without_transpose(x, w_q, w_k, w_v, w_o, num_heads, causal=Fals
 
 
 def wrong_heads_interleaved(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
+    from einops import rearrange
+
     def split(y, num_heads):
         return rearrange(y, "b s (d h) -> b h s d", h=num_heads)
 
@@ -290,6 +297,10 @@ def wrong_output_weights_transposed(x, w_q, w_k, w_v, w_o, num_heads, causal=Fal
 def wrong_output_projection_missing(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
     q, k, v = (_split(x @ w, num_heads) for w in (w_q, w_k, w_v))
     return _merge(_attend(q, k, v, causal))
+
+
+def wrong_residual_added(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
+    return x + _pipeline(x, w_q, w_k, w_v, w_o, num_heads, causal)
 
 
 def wrong_queries_and_keys_swapped(x, w_q, w_k, w_v, w_o, num_heads, causal=False):

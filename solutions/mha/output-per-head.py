@@ -5,7 +5,6 @@ Row h is heads[:, h] @ w_o[h*d : (h+1)*d]. The weight is read through views; any
 
 import functools
 
-import einops
 import torch
 import torch.nn.functional as F
 
@@ -34,6 +33,8 @@ def right_einsum(heads, w_o):
 
 
 def right_einops(heads, w_o):
+    import einops
+
     weight = einops.rearrange(w_o, "(h d) m -> h d m", d=heads.shape[-1])
     return einops.einsum(heads, weight, "b h s d, h d m -> b h s m")
 

@@ -5,7 +5,6 @@ Merging and projecting, or the sum over heads of each head through its own d row
 
 import functools
 
-import einops
 import torch
 import torch.nn.functional as F
 
@@ -32,6 +31,8 @@ def right_cat_of_heads(heads, w_o):
 
 
 def right_linear_of_the_transpose(heads, w_o):
+    import einops
+
     return F.linear(einops.rearrange(heads, "b h s d -> b s (h d)"), w_o.T)
 
 
@@ -64,6 +65,8 @@ def right_einsum(heads, w_o):
 
 
 def right_einops_einsum(heads, w_o):
+    import einops
+
     weight = einops.rearrange(w_o, "(h d) m -> h d m", h=heads.shape[1])
     return einops.einsum(heads, weight, "b h s d, h d m -> b s m")
 

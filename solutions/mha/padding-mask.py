@@ -5,7 +5,6 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange, repeat
 
 
 def reference(scores, keep):
@@ -68,12 +67,16 @@ def right_additive_bias_of_the_lowest_number(scores, keep):
     # The sum may round to -inf in 16 bit, but only for hidden keys of a row that has a visible one;
     # dead rows are opened, so they have none.
     alive = keep.any(-1, keepdim=True)
-    bias = torch.zeros(keep.shape, dtype=scores.dtype).masked_fill(~keep & alive, torch.finfo(scores.dtype).min)
+    bias = torch.zeros(keep.shape, dtype=scores.dtype).masked_fill(
+        ~keep & alive, torch.finfo(scores.dtype).min
+    )
     weights = (scores + bias[:, None, None]).softmax(-1)
     return weights * alive[:, None, None].to(scores.dtype)
 
 
 def right_float32_inside(scores, keep):
+    from einops import rearrange
+
     masked = scores.masked_fill(~rearrange(keep, "b k -> b 1 1 k"), -math.inf)
     weights = F.softmax(masked, dim=-1, dtype=torch.float32)
     return weights.nan_to_num(nan=0.0).to(scores.dtype)
@@ -95,6 +98,8 @@ def right_mask_repeated_per_head(scores, keep):
 
 
 def right_mask_written_out(scores, keep):
+    from einops import repeat
+
     _, heads, seq_q, _ = scores.shape
     mask = repeat(keep, "b k -> b h q k", h=heads, q=seq_q)
     masked = torch.full_like(scores, -math.inf)
@@ -136,9 +141,9 @@ def right_sum_by_matmul(scores, keep):
     # The mask itself is the vector that sums the visible exponentials.
     visible = keep.to(scores.dtype)[:, None, :, None]
     hidden = ~keep[:, None, None, :]
-    weights = (scores - scores.masked_fill(hidden, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)).masked_fill(
-        hidden, -math.inf
-    )
+    weights = (
+        scores - scores.masked_fill(hidden, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
+    ).masked_fill(hidden, -math.inf)
     weights = weights.exp()
     total = weights @ visible
     return weights / (total + (total == 0).to(total.dtype))

@@ -6,7 +6,6 @@ Weights are (in, out) and used as x @ W. Nothing is promised about strides, so r
 import functools
 from typing import NamedTuple
 
-import einops
 import torch
 import torch.nn.functional as F
 
@@ -54,6 +53,8 @@ def right_einsum(x, w_q, w_k, w_v):
 
 
 def right_einops(x, w_q, w_k, w_v):
+    import einops
+
     weights = einops.rearrange([w_q, w_k, w_v], "three d n -> d three n")
     return tuple(einops.einsum(x, weights, "b s d, d three n -> three b s n"))
 

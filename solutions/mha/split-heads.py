@@ -6,7 +6,6 @@
 from functools import partial
 
 import torch
-from einops import rearrange
 
 
 def _width(x, num_heads):
@@ -54,6 +53,8 @@ def right_transposed_first(x, num_heads):
 
 
 def right_einops(x, num_heads):
+    from einops import rearrange
+
     _width(x, num_heads)
     return rearrange(x, "b s (h d) -> b h s d", h=num_heads)
 
@@ -129,6 +130,8 @@ def wrong_features_before_heads(x, num_heads):
 
 
 def wrong_features_before_heads__einops(x, num_heads):
+    from einops import rearrange
+
     _width(x, num_heads)
     return rearrange(x, "b s (d h) -> b h s d", h=num_heads)
 

@@ -4,7 +4,6 @@
 """
 
 import torch
-from einops import rearrange
 
 
 def _width(q, num_heads):
@@ -50,6 +49,8 @@ def right_as_strided(q, num_heads):
 
 
 def right_einops(q, num_heads):
+    from einops import rearrange
+
     _width(q, num_heads)
     return rearrange(q, "(h d) -> h d", h=num_heads)
 
@@ -88,6 +89,8 @@ def wrong_features_interleaved(q, num_heads):
 
 
 def wrong_features_interleaved__einops(q, num_heads):
+    from einops import rearrange
+
     _width(q, num_heads)
     return rearrange(q, "(d h) -> h d", h=num_heads)
 

@@ -6,7 +6,6 @@ from functools import reduce as reduce_pairs
 
 import torch
 import torch.nn.functional as F
-from einops import reduce
 from torch import nn
 
 
@@ -61,6 +60,8 @@ def right_reciprocal(scores):
 
 
 def right_einops(scores):
+    from einops import reduce
+
     top = reduce(scores, "b h i j -> b h i 1", "max")
     weights = (scores - top).exp()
     return weights / reduce(weights, "b h i j -> b h i 1", "sum")

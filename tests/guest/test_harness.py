@@ -39,7 +39,9 @@ def _call(function: Callable[..., Any], **more: Any) -> tuple[dict[str, Any], li
         "max_bytes": 1 << 20,
         "dtype": "float32",
         "buffers": [{"dtype": "float32", "numel": 24}],
-        "args": {"x": {"k": "t", "b": 0, "s": [2, 3, 4], "st": [12, 4, 1], "o": 0, "g": bool(more.get("gradient"))}},
+        "args": {
+            "x": {"k": "t", "b": 0, "s": [2, 3, 4], "st": [12, 4, 1], "o": 0, "g": bool(more.get("gradient"))}
+        },
         "steps": [{"do": "call", "name": "f", "args": ["x"], "observe": True}],
         **more,
     }
@@ -289,7 +291,17 @@ def test_attributes_of_an_instance_shadow_nothing() -> None:
 
 def test_patched_class_shadows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for the methods and properties of torch.Tensor itself."""
-    for name in ("stride", "storage_offset", "untyped_storage", "data_ptr", "size", "numel", "copy_", "view", "detach"):
+    for name in (
+        "stride",
+        "storage_offset",
+        "untyped_storage",
+        "data_ptr",
+        "size",
+        "numel",
+        "copy_",
+        "view",
+        "detach",
+    ):
         monkeypatch.setattr(torch.Tensor, name, lambda *_: None)
     for name in ("dtype", "shape", "device", "layout", "requires_grad"):
         monkeypatch.setattr(torch.Tensor, name, property(lambda _: "patched"))
@@ -389,7 +401,17 @@ def test_exceptions_are_facts() -> None:
     assert len(harness.describe_error(ValueError("x" * 9999), _FILE)["message"]) == 4000
 
 
-@pytest.mark.parametrize("error", [SystemExit(0), KeyboardInterrupt(), GeneratorExit(), RecursionError("deep")])
+def test_messages_speak_of_the_file_by_its_name() -> None:
+    """Where it was put in order to run means nothing to its author."""
+    error = ImportError(f"cannot import name 'g' from 'submission' ({_FILE})")
+    described = harness.describe_error(error, _FILE)["message"]
+    assert described == "cannot import name 'g' from 'submission' (answer.py)"
+    assert harness.describe_error(ValueError("answer.py"), "answer.py")["message"] == "answer.py"
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(0), KeyboardInterrupt(), GeneratorExit(), RecursionError("deep")]
+)
 def test_whatever_is_raised_ends_the_call_only(error: BaseException) -> None:
     """Also what is no Exception."""
 

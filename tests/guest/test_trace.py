@@ -91,11 +91,14 @@ def test_kinds_of_copies(text: str, copies: list[tuple[str, str, int]]) -> None:
     assert _copies(_expression(text)) == copies
 
 
-@pytest.mark.parametrize("product", ["q @ k.mT", "torch.matmul(q, k.mT)", "torch.einsum('bhsd,bhtd->bhst', q, k)"])
+@pytest.mark.parametrize(
+    "product", ["q @ k.mT", "torch.matmul(q, k.mT)", "torch.einsum('bhsd,bhtd->bhst', q, k)"]
+)
 def test_products_copy_inside(product: str) -> None:
     """Operands that are no plain matrices are copied by the library: shown, never the learner's own."""
     recorder = _record(
-        f"import torch\ndef f(x):\n    q = k = x.view(2, 3, 2, 2).transpose(1, 2)\n    return {product}\n", x=_x()
+        f"import torch\ndef f(x):\n    q = k = x.view(2, 3, 2, 2).transpose(1, 2)\n    return {product}\n",
+        x=_x(),
     )
     assert {kind for kind, _, _ in _copies(recorder)} == {"internal_copy"}
     assert [e["kind"] for e in recorder.events].count("matmul") == 1
@@ -138,7 +141,9 @@ def _spans(source: str) -> list[str]:
         "outcome": "returned", "inputs": [], "versions": [], "threads": 0, "operators": [], "events": recorder.events,
     }  # fmt: skip
     lines = harness.source_lines(text)
-    places = [o.place for o in decode(Frame(header), lines).operations or () if "copy" in o.kind or o.kind == "cast"]
+    places = [
+        o.place for o in decode(Frame(header), lines).operations or () if "copy" in o.kind or o.kind == "cast"
+    ]
     assert None not in places
     marked = []
     for place in places:
@@ -154,9 +159,15 @@ def _spans(source: str) -> list[str]:
     ("source", "marked"),
     [
         ("def f(x):\n    a = 1; y = x.clone(); return y\n", "x.clone()"),
-        ("def f(größe, x):\n    return größe\ng = f\ndef f(x):\n    ü = 'äöü€'; y = x.clone()\n", "x.clone()"),
+        (
+            "def f(größe, x):\n    return größe\ng = f\ndef f(x):\n    ü = 'äöü€'; y = x.clone()\n",
+            "x.clone()",
+        ),
         ("def f(x):\n    return (x\n            .mT\n            .contiguous())\n", "contiguous()"),
-        ("def f(x):\n    return x.repeat(\n        1, 2,\n        1)\n", "x.repeat(\n        1, 2,\n        1)"),
+        (
+            "def f(x):\n    return x.repeat(\n        1, 2,\n        1)\n",
+            "x.repeat(\n        1, 2,\n        1)",
+        ),
         ("f = lambda x: x.double() + 1\n", "x.double()"),
         ("def f(x):\n    return [row.clone() for row in x[:1]]\n", "row.clone()"),
         ("def _help(y):\n    return y.clone()\ndef f(x):\n    return _help(x)\n", "y.clone()"),
@@ -179,7 +190,9 @@ def test_places(source: str, marked: str) -> None:
 
 def test_assignment_is_marked_as_a_whole() -> None:
     """An item assignment has no call to point at."""
-    marked = _spans("import torch\ndef f(x):\n    out = torch.empty(2, 3, 4)\n    out[:] = x\n    return out\n")
+    marked = _spans(
+        "import torch\ndef f(x):\n    out = torch.empty(2, 3, 4)\n    out[:] = x\n    return out\n"
+    )
     assert len(marked) == 1
     assert marked[0].startswith("out[:]")
 

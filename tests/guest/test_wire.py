@@ -56,7 +56,9 @@ def test_round_trip_in_pieces(messages: list[tuple[dict[str, Any], list[bytes]]]
 
 @_QUICK
 @given(_HEADERS, _BUFFERS, st.data())
-def test_truncated_frame_is_not_yet_one(header: dict[str, Any], buffers: list[bytes], data: st.DataObject) -> None:
+def test_truncated_frame_is_not_yet_one(
+    header: dict[str, Any], buffers: list[bytes], data: st.DataObject
+) -> None:
     """A frame that lacks its end is waited for; a stream that ends within it gives none."""
     whole = encode(header, buffers)
     part = whole[: data.draw(st.integers(0, len(whole) - 1))]

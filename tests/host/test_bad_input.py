@@ -83,9 +83,13 @@ WANTED = {
     "utf16": _invalid("the file holds NUL bytes, so it is no Python source"),
     "binary": _invalid("the file holds NUL bytes, so it is no Python source"),
     "not_utf8": _invalid("the file is not UTF-8 text", "not_utf8.py:1"),
-    "unknown_coding": _invalid("the file is not valid Python: unknown encoding: klingon", "unknown_coding.py:1"),
+    "unknown_coding": _invalid(
+        "the file is not valid Python: unknown encoding: klingon", "unknown_coding.py:1"
+    ),
     "mixed_tabs": _invalid("inconsistent use of tabs and spaces in indentation", "mixed_tabs.py:3"),
-    "deep_nesting": _invalid("the file is not valid Python: too many nested parentheses", "deep_nesting.py:1"),
+    "deep_nesting": _invalid(
+        "the file is not valid Python: too many nested parentheses", "deep_nesting.py:1"
+    ),
     "deep_expression": _invalid("the file could not be compiled: its expressions are nested too deeply"),
     # Cannot be called, or raises.
     "too_few_parameters": _raised(
@@ -125,7 +129,9 @@ WANTED = {
     "realtime_signal": _ended(Outcome.KILLED, "its process ended with signal 40"),
     "kills_parent": _ended(Outcome.KILLED, "it ended the process that runs it, twice"),
     # Runs into a limit.
-    "endless_loop": _ended(Outcome.TIME_LIMIT, "the run was stopped at the time limit: it took more than 1 s"),
+    "endless_loop": _ended(
+        Outcome.TIME_LIMIT, "the run was stopped at the time limit: it took more than 1 s"
+    ),
     "endless_loop_at_import": _ended(Outcome.TIME_LIMIT, "it took more than 1 s"),
     "ignores_signals": _ended(Outcome.TIME_LIMIT, "it took more than 1 s"),
     "sleeps": _ended(Outcome.TIME_LIMIT, "it took more than 1 s"),
@@ -269,8 +275,8 @@ def test_output_is_kept_and_shown(engine: Engine) -> None:
 def test_a_printed_stack_has_only_the_learners_frames(engine: Engine) -> None:
     """Also when it is the interpreter that prints it."""
     shown = _report(BAD / "shows_the_stack.py", engine).run.stdout
-    assert 'shows_the_stack.py", line 8 in split_heads' in shown
-    assert 'shows_the_stack.py", line 9, in split_heads' in shown
+    assert 'File "shows_the_stack.py", line 8 in split_heads' in shown
+    assert 'File "shows_the_stack.py", line 9, in split_heads' in shown
     assert "grader/guest" not in shown
 
 
