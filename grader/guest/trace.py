@@ -28,7 +28,8 @@ RESHAPE_CALLS = frozenset("reshape reshape_as flatten ravel unflatten view_as".s
 COPY_OPS = frozenset(
     "clone copy_ cat stack index index_select gather repeat _to_copy flip roll constant_pad_nd repeat_interleave "
     "take masked_select index_put index_put_ scatter scatter_ select_scatter slice_scatter as_strided_scatter "
-    "unfold_copy expand_copy permute_copy view_copy transpose_copy take_along_dim index_copy index_copy_ embedding".split()
+    "unfold_copy expand_copy permute_copy view_copy transpose_copy take_along_dim index_copy index_copy_ "
+    "embedding".split()
 )
 MATMUL_OPS = frozenset("mm bmm addmm baddbmm addbmm mv dot addmv vdot _scaled_mm".split())
 # In-place copies write into memory that exists: what they copied is the number of elements written.

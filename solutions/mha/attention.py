@@ -124,8 +124,7 @@ def right_einsum(q, k, v, causal=False):
 
 def right_einops_other_axis_order(q, k, v, causal=False):
     """Scores as (q, k, b, h): the softmax axis is 1 here."""
-    from einops import einsum
-    from einops import rearrange
+    from einops import einsum, rearrange
 
     scores = einsum(q, k, "b h q d, b h k d -> q k b h") / math.sqrt(q.shape[-1])
     if causal:

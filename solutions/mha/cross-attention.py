@@ -66,8 +66,7 @@ def right_library_softmax(x, context, w_q, w_k, w_v, w_o, num_heads):
 
 
 def right_einops(x, context, w_q, w_k, w_v, w_o, num_heads):
-    from einops import einsum
-    from einops import rearrange
+    from einops import einsum, rearrange
 
     if x.size(-1) % num_heads != 0:
         raise ValueError("num_heads must divide d_model")

@@ -5,7 +5,6 @@ Pure movement: column h*d + j of the result is column j of head h's own weight. 
 
 import functools
 
-import einops
 import torch
 import torch.nn.functional as F
 
@@ -44,6 +43,8 @@ def right_movedim(per_head):
 
 
 def right_einops(w_heads):
+    import einops
+
     return einops.rearrange(w_heads, "h m d -> m (h d)")
 
 
@@ -92,7 +93,13 @@ def right_keyword_extras(w_heads, *, dtype=None):
 
 
 right_lambda = lambda w: torch.concat(w.unbind(0), axis=-1)
-right_partial = functools.partial(einops.rearrange, pattern="h m d -> m (h d)")
+
+
+def _pack(w, pattern):
+    return torch.einsum(pattern, w).flatten(1)
+
+
+right_partial = functools.partial(_pack, pattern="hmd->mhd")
 
 
 class _Packer:
