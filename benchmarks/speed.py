@@ -42,7 +42,9 @@ def _python(arguments: Sequence[str], home: str) -> Callable[[], object]:
     return lambda: subprocess.run(command, env=environment, capture_output=True, check=True, cwd=home)
 
 
-def _ratio(title: str, target: float, pairs: int, ours: Callable[[], object], theirs: Callable[[], object]) -> None:
+def _ratio(
+    title: str, target: float, pairs: int, ours: Callable[[], object], theirs: Callable[[], object]
+) -> None:
     """One line: how many times longer ours takes than theirs, each pair run back to back."""
     ours(), theirs()
     taken = [(_seconds(theirs), _seconds(ours)) for _ in range(pairs)]
@@ -106,7 +108,9 @@ def _is_runner(pid: int) -> bool:
 
 def main() -> None:
     """Measures everything once."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=5)
     pairs = parser.parse_args().pairs
     with tempfile.TemporaryDirectory() as home:
@@ -114,7 +118,9 @@ def main() -> None:
         file.write_text(_RIGHT)
         attempt = _python(["-m", "grader", "attempt", "split-heads", str(file)], home)
         listing = _python(["-m", "grader", "list"], home)
-        _ratio("attempt split-heads / import torch", 1.6, pairs, attempt, _python(["-c", "import torch"], home))
+        _ratio(
+            "attempt split-heads / import torch", 1.6, pairs, attempt, _python(["-c", "import torch"], home)
+        )
         _ratio("list / import click, yaml", 8, pairs, listing, _python(["-c", "import click, yaml"], home))
     _second_grades(pairs)
     _runner_memory()

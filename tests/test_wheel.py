@@ -116,7 +116,11 @@ def test_the_installed_wheel_works_from_another_folder(tmp_path: Path) -> None:
     assert "split-heads" in installed.run("mhaquiz", "list")
     found, *search, version = installed.run("python", "-W", "error", "-c", WHERE).splitlines()
     (site,) = installed.environment.glob("lib/python*/site-packages")
-    inside = ("grader/__init__.py", "mhaquiz.py", *(PLACES[one] for one in ("problems", "solutions", "templates")))
+    inside = (
+        "grader/__init__.py",
+        "mhaquiz.py",
+        *(PLACES[one] for one in ("problems", "solutions", "templates")),
+    )
     assert found.split(" ") == [str(site / name) for name in inside]
     assert str(ROOT) not in search
     assert version == VERSION

