@@ -43,10 +43,17 @@ def load_problem(problem: str, *, packs: Sequence[Path] = ()) -> Problem:
 
 
 def task(library: Library, problem: str) -> Task:
-    """A problem made ready to judge by."""
+    """A problem made ready to judge by; made once as long as its files stay the same."""
+    path, revision = str(library.solution_path(problem)), library.revision(problem)
+    kept = _tasks.get(path)
+    if kept is not None and kept.revision == revision:
+        return kept
     loaded = library.load(problem)
-    versions = Versions(loaded, library.solution_source(problem), str(library.solution_path(problem)))
-    return Task(loaded, versions, library.revision(problem))
+    _tasks[path] = Task(loaded, Versions(loaded, library.solution_source(problem), path), revision)
+    return _tasks[path]
+
+
+_tasks: dict[str, Task] = {}
 
 
 def grade(

@@ -51,15 +51,31 @@ def views(
     for index, (trial, actual) in enumerate(zip(trials, actuals, strict=True)):
         if actual is None:
             continue
-        expected = None if trial.raises else versions.observe("reference", replace(trial, profiled=False))
+        expected = _expected(versions, trial)
         if expected is not None and expected.outcome is not Outcome.RETURNED and not trial.traced:
             raise _no_answer(trial, expected, versions)
-        oracle = None
-        if trial.phase is Phase.HYGIENE and not trial.traced:
-            oracle = versions.observe("reference", replace(trial.in_precision("float64"), profiled=False))
+        oracle = _oracle(versions, trial)
         twin = _twin(trial, trials, actuals)
         made.append(View(index, trial, actual, expected, oracle, twin, index in late, axes))
     return made
+
+
+def observe_references(versions: Versions, trials: Sequence[Trial]) -> None:
+    """Works out, and remembers, everything that `views` will need of the reference."""
+    for trial in trials:
+        _expected(versions, trial)
+        _oracle(versions, trial)
+
+
+def _expected(versions: Versions, trial: Trial) -> Observation | None:
+    return None if trial.raises else versions.observe("reference", trial)
+
+
+def _oracle(versions: Versions, trial: Trial) -> Observation | None:
+    """The reference in double precision on the same numbers, for the trials that are judged by it."""
+    if trial.phase is not Phase.HYGIENE or trial.traced:
+        return None
+    return versions.observe("reference", trial.in_precision("float64"))
 
 
 def _no_answer(trial: Trial, expected: Observation, versions: Versions) -> ProblemFileError:

@@ -10,6 +10,7 @@ import platform
 import secrets
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch
 
 from grader import explain, mistakes
 from grader.errors import GraderError, MhaquizError
-from grader.fold import Fold, failed_trials, fold, views
+from grader.fold import Fold, failed_trials, fold, observe_references, views
 from grader.guest import harness
 from grader.guest.wire import Malformed
 from grader.host.engine import Engine, Run
@@ -143,7 +144,11 @@ def _grade(task: Task, submission: Submission, engine: Engine, blank: Report) ->
 
 def _judge(task: Task, submission: Submission, engine: Engine, seed: str, device: str) -> _Judged:
     trials = _trials(task, seed, device)
-    run, actuals = _run(task, submission, engine, trials)
+    with ThreadPoolExecutor(1) as beside:
+        running = beside.submit(_run, task, submission, engine, trials)
+        # While the runner works: what the reference gives on the same trials, remembered for the checks.
+        observe_references(task.versions, trials)
+        run, actuals = running.result()
     seen = views(task.problem, trials, actuals, task.versions, _late(actuals, run))
     return _Judged(trials, run, actuals, fold(task.problem, seen, len(trials)))
 

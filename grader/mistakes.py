@@ -17,7 +17,7 @@ from grader.numerics import exact_gap, logic_gap
 from grader.observe import Facts, ItemsFacts, MembersFacts, Observation, ScalarFacts, TensorFacts
 from grader.report import Finding, Outcome, Status
 from grader.spec.model import Problem
-from grader.versions import Versions
+from grader.versions import Version, Versions
 
 _T = TypeVar("_T")
 _VALUE = "value"
@@ -102,12 +102,8 @@ def explain(
     """The ids of the known mistakes that explain a failed submission, in the problem file's order."""
     telling = _telling(trials, folds)
     mine = _behaviour_on(telling, problem, versions, trials, actuals)
-    probes = _probes(versions, trials, telling, mine)
-    known = [
-        (version, _known(telling, problem, versions, trials, version.name))
-        for version in versions.wrong
-        if all(_may_explain(versions, version.name, trials[i], mine.observations[i]) for i in probes)
-    ]
+    likely = _likely(problem, versions, trials, actuals, telling, mine)
+    known = [(version, _known(telling, problem, versions, trials, version.name)) for version in likely]
     matches = [(v, b) for v, b in known if _explains(trials, b, mine, frozenset(b.families))]
     if _VALUE in mine.families and not any(_VALUE in b.families for _, b in matches):
         # Same numbers, other memory: the numbers are still worth a name.
@@ -119,7 +115,7 @@ def explain(
 
 
 def _telling(trials: Sequence[Trial], folds: Sequence[Fold]) -> frozenset[int]:
-    """The trials to compare on: the 16-bit and hygiene ones only if some failure shows nowhere else."""
+    """The trials to compare on: those of other precisions only if some failure shows nowhere else."""
     main = frozenset(i for i, trial in enumerate(trials) if _is_main(trial))
     failed = [entry for entry in folds if entry.status is Status.FAILED]
     enough = all(any(f.trial in main for f in entry.findings) for entry in failed)
@@ -128,7 +124,7 @@ def _telling(trials: Sequence[Trial], folds: Sequence[Fold]) -> frozenset[int]:
 
 def _is_main(trial: Trial) -> bool:
     if trial.phase is Phase.EXACT:
-        return trial.dtype in ("float32", "float64")
+        return trial.dtype == "float32" or trial.twin is not None
     return trial.phase is not Phase.HYGIENE or trial.traced
 
 
@@ -154,6 +150,29 @@ def _known(
         versions.memo[key] = _behaviour_on(telling, problem, versions, trials, actuals)
     found: Behaviour = versions.memo[key]
     return found
+
+
+def _likely(
+    problem: Problem,
+    versions: Versions,
+    trials: Sequence[Trial],
+    actuals: Sequence[Observation | None],
+    telling: frozenset[int],
+    mine: Behaviour,
+) -> list[Version]:
+    """The versions that ordinary calls do not rule out; the rest need no traced and no gradient runs."""
+    probes = _probes(versions, trials, telling, mine)
+    ordinary = frozenset(
+        i for i in telling if not (trials[i].traced or trials[i].gradient_of or trials[i].raises)
+    )
+    so_far = _behaviour_on(ordinary, problem, versions, trials, actuals)
+    likely = []
+    for version in versions.wrong:
+        if all(_may_explain(versions, version.name, trials[i], mine.observations[i]) for i in probes):
+            known = _known(ordinary, problem, versions, trials, version.name)
+            fits = all(so_far.families.get(family) == keys for family, keys in known.families.items())
+            likely += [version] if fits or _VALUE in known.families else []
+    return likely
 
 
 def _probes(

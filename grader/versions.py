@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -129,7 +129,7 @@ class Versions:
 
     def observe(self, version: str, trial: Trial) -> Observation:
         """What a version does on a trial. Remembered: trial keys are unique for one seed."""
-        key = ("observe", version, f"{trial.key}/{trial.dtype}/{trial.traced}/{trial.twin}")
+        key = ("observe", version, trial.key, trial.dtype, trial.traced, trial.twin)
         if key not in self.memo:
             self.memo[key] = self._observe(version, trial)
         found: Observation = self.memo[key]
@@ -139,7 +139,8 @@ class Versions:
         names = entries_of(self.problem)
         target = self._namespace[version]
         namespace = {names[0]: target} if len(names) == 1 else {name: getattr(target, name) for name in names}
-        request = trial.request(MAX_BYTES)
+        # The profiler tells which library calls a version makes; nobody asks that of the reference.
+        request = replace(trial, profiled=trial.profiled and version != "reference").request(MAX_BYTES)
         submission = harness.Submission(self.filename, namespace)
         with contextlib.redirect_stdout(io.StringIO()):
             header, buffers = harness.perform(submission, request.header, request.buffers)

@@ -221,8 +221,17 @@ def _nonfinite(data: Mapping[str, Any]) -> Sentence:
 
 @words_for("values", "number")
 def _wrong_number(data: Mapping[str, Any]) -> Sentence:
+    what = data.get("what") or _result(data)
+    if data.get("what") and data["actual"] == "-1":
+        # The harness counts -1 parameters of an object that has none to count.
+        return Sentence(
+            "what was built is no torch.nn.Module",
+            "Derive the class from torch.nn.Module and call super().__init__() first.",
+            "a torch.nn.Module",
+            "another class",
+        )
     return Sentence(
-        f"{_result(data)} is {data['actual']}, expected {data['expected']}",
+        f"{what} is {data['actual']}, expected {data['expected']}",
         "",
         data["expected"],
         data["actual"],

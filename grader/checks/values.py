@@ -91,9 +91,20 @@ def _scalar_gap(view: View) -> Finding | None:
         for right, got in zip(_scalars(expected), _scalars(actual), strict=True):
             if right.value != got.value:
                 return view.finding(
-                    "values", "number", result=number, expected=str(right.value), actual=str(got.value)
+                    "values",
+                    "number",
+                    result=number,
+                    what=_counted(view, number),
+                    expected=str(right.value),
+                    actual=str(got.value),
                 )
     return None
+
+
+def _counted(view: View, number: int) -> str | None:
+    """What a number is, where a step of the grader's own made it."""
+    observed = [step for step in view.trial.steps if step.get("observe")]
+    return "the number of parameters" if observed[number]["do"] == "parameters" else None
 
 
 def _scalars(facts: object) -> list[ScalarFacts]:

@@ -513,7 +513,8 @@ def _gradient(trial: _Trial) -> dict[str, Any]:
     spec = trial.request["gradient"]
     outputs = [leaf for value in trial.observed for leaf in _leaves(value)]
     wanted = [tensor for name in spec["of"] for tensor in trial.tensors[name]]
-    parameters = list(trial.module.parameters()) if spec.get("parameters") else []
+    has_parameters = spec.get("parameters") and isinstance(trial.module, torch.nn.Module)
+    parameters = list(trial.module.parameters()) if has_parameters else []
     pairs = [
         (output, trial.buffers[index].view(shape))
         for output, (index, shape) in zip(outputs, spec["cotangents"], strict=False)

@@ -29,9 +29,8 @@ class Budget(Model):
     metric: Literal["explicit", "held", "new", "largest", "peak"] = Field(
         description=(
             "explicit: the code's own copies of the data of `of`, summed (copies inside matmul and einsum are "
-            "shown, never counted). held: the same copies, as many as are alive at once. new: all new storages, summed. "
-            "largest: the biggest single storage. "
-            "peak: live at once."
+            "shown, never counted). held: the same copies, as many as are alive at once. "
+            "new: all new storages, summed. largest: the biggest single storage. peak: live at once."
         )
     )
     of: list[str] = Field(

@@ -100,7 +100,7 @@ CHECK_FORM: list[tuple[str, str, list[str]]] = [
     ("no_copy: {of: x}", "no_copy", ["26:5: missing key `of` of `checks[0].no_copy`"]),
     ("no_copy: {of: x}", "no_copy:", ["26:13: missing key `of` of `checks[0].no_copy`"]),
     ("no_copy: {of: x}", "no_copy: x", ["26:14: the options of `no_copy` must be a mapping, found 'x'"]),
-    ("metric: explicit", "metric: explizit", ["27:37: `checks[1].allocation.budgets[0].metric` must be one of `explicit`, `new`, `largest`, `peak`, found 'explizit', did you mean `explicit`?"]),
+    ("metric: explicit", "metric: explizit", ["27:37: `checks[1].allocation.budgets[0].metric` must be one of `explicit`, `held`, `new`, `largest`, `peak`, found 'explizit', did you mean `explicit`?"]),
     ('at_most: "B*S"', "at_most: 0", ["27:56: `checks[1].allocation.budgets[0].at_most` must be text, found 0 (put it in quotes to make it text)"]),
     ("  - gradient\n", "  - {strides: , gradient: }\n", ["28:5: one entry holds one check, found `strides`, `gradient`: begin each with `- `"]),
     ("  - gradient\n", "  - 5\n", ["28:5: a check is its name, or its name and options such as `no_copy: {of: x}`, found 5"]),
