@@ -201,7 +201,12 @@ def test_files_that_are_mentioned_exist(doc: str) -> None:
     for text in spans(doc):
         is_path = _PATH.fullmatch(text) and (text.endswith("/") or "." in text)
         if is_path and not text.startswith(EXAMPLES):
-            places = [ROOT / text, ROOT / "grader" / text, (ROOT / doc).parent / text]
+            places = [
+                ROOT / text,
+                ROOT / "grader" / text,
+                (ROOT / doc).parent / text,
+                ROOT / "problems" / "mha" / text,
+            ]
             assert any(place.exists() for place in places), f"{doc} mentions {text}"
 
 

@@ -101,6 +101,11 @@ def wrong_copied__contiguous(k, num_heads):
     return reference(k, num_heads).clone(memory_format=torch.contiguous_format)
 
 
+def wrong_copied__made_contiguous(k, num_heads):
+    # With one head to a group and contiguous k this is a view after all.
+    return reference(k, num_heads).contiguous()
+
+
 def wrong_copied__index(k, num_heads):
     group = _group_size(num_heads, k.shape[1])
     return k[:, (torch.arange(num_heads, device=k.device) // group).view(-1, group)]
@@ -109,6 +114,10 @@ def wrong_copied__index(k, num_heads):
 def wrong_expanded_a_copy(k, num_heads):
     # Stride 0 on the group, but of a contiguous copy: free only where k was contiguous already.
     return reference(k.contiguous(), num_heads)
+
+
+def wrong_expanded_a_copy__clone(k, num_heads):
+    return reference(k.clone(), num_heads)
 
 
 def wrong_flattened(k, num_heads):
@@ -122,6 +131,11 @@ def wrong_flattened__repeat_interleave(k, num_heads):
 def wrong_group_axis_first(k, num_heads):
     batch, kv_heads, seq, d_head = k.shape
     return k.unsqueeze(1).expand(batch, _group_size(num_heads, kv_heads), kv_heads, seq, d_head)
+
+
+def wrong_group_axis_first__where_both_fit(k, num_heads):
+    expanded = reference(k, num_heads)
+    return expanded.transpose(1, 2) if expanded.shape[1] == expanded.shape[2] else expanded
 
 
 def wrong_group_after_sequence(k, num_heads):

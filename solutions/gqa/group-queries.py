@@ -71,6 +71,12 @@ def wrong_tiled(q, num_kv_heads):
     return q.unflatten(1, (group, num_kv_heads)).transpose(1, 2)
 
 
+def wrong_tiled__where_both_fit(q, num_kv_heads):
+    # Right wherever the shape would tell; as many heads in a group as groups, and nothing does.
+    grouped = reference(q, num_kv_heads)
+    return grouped.transpose(1, 2) if grouped.shape[1] == grouped.shape[2] else grouped
+
+
 def wrong_tiled__strided_slices(q, num_kv_heads):
     group = _group_size(q.shape[1], num_kv_heads)
     s0, s1, s2, s3 = q.stride()
@@ -146,6 +152,11 @@ def wrong_averaged_the_group(q, num_kv_heads):
 def wrong_remainder_dropped(q, num_kv_heads):
     group = q.shape[1] // num_kv_heads
     return q[:, : num_kv_heads * group].unflatten(1, (num_kv_heads, group))
+
+
+def wrong_remainder_dropped__more_groups(q, num_kv_heads):
+    # Six heads for four K/V heads become six groups of one.
+    return q.unflatten(1, (-1, q.shape[1] // num_kv_heads))
 
 
 def wrong_other_exception(q, num_kv_heads):

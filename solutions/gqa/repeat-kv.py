@@ -105,6 +105,11 @@ def wrong_tiled(k, n_rep):
     return k.repeat(1, n_rep, 1, 1)
 
 
+def wrong_tiled__where_both_fit(k, n_rep):
+    # As many repeats as heads: both orders have one shape and one stride pattern.
+    return k.repeat(1, n_rep, 1, 1) if n_rep == k.shape[1] else k.repeat_interleave(n_rep, dim=1)
+
+
 def wrong_tiled__cat(k, n_rep):
     return torch.cat([k] * n_rep, dim=1)
 

@@ -193,6 +193,16 @@ def wrong_regrouped__batched_weights(x, w_qkv):
     return torch.bmm(tokens, weights).unflatten(1, x.shape[:2]).unbind(0)
 
 
+def wrong_other_order_in_memory(x, w_qkv):
+    # Sequence first and back: the axes have their names again, the memory is (S, B, 3D).
+    return (x.transpose(0, 1).contiguous() @ w_qkv).transpose(0, 1).chunk(3, dim=-1)
+
+
+def wrong_other_order_in_memory__features_first(x, w_qkv):
+    # The column-vector way of writing it: W^T x^T, memory (B, 3D, S).
+    return (w_qkv.mT @ x.mT).mT.chunk(3, dim=-1)
+
+
 # --- wrong: which columns ----------------------------------------------------------------------------------
 
 

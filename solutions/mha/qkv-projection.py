@@ -150,6 +150,17 @@ def wrong_transposed_weights(x, w_q, w_k, w_v):
     return F.linear(x, w_q), F.linear(x, w_k), F.linear(x, w_v)
 
 
+def wrong_transposed_weights__where_it_fits(x, w_q, w_k, w_v):
+    # Tries nn.Linear's way first; only a weight that is not square makes it change its mind.
+    def project(w):
+        try:
+            return F.linear(x, w)
+        except RuntimeError:
+            return x @ w
+
+    return project(w_q), project(w_k), project(w_v)
+
+
 def wrong_transposed_weights__transpose(x, w_q, w_k, w_v):
     return x @ w_q.T, x @ w_k.T, x @ w_v.T
 

@@ -149,6 +149,13 @@ def wrong_left_token_first(x, num_heads):
     return x.unflatten(-1, (num_heads, _width(x, num_heads)))
 
 
+def wrong_left_token_first__guessed_by_size(x, num_heads):
+    # Takes an axis as long as there are heads for the head axis.
+    _width(x, num_heads)
+    heads = x.unflatten(-1, (num_heads, -1))
+    return heads if heads.shape[1] == num_heads else heads.transpose(1, 2)
+
+
 def wrong_folded_into_batch(x, num_heads):
     split = x.unflatten(-1, (num_heads, _width(x, num_heads))).transpose(1, 2)
     return split.reshape(-1, *split.shape[2:])

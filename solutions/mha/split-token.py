@@ -193,6 +193,11 @@ def wrong_remainder_dropped(q, num_heads):
     return q[: num_heads * width].view(num_heads, width)
 
 
+def wrong_remainder_dropped__more_heads(q, num_heads):
+    # Ten features for four heads become five heads of two.
+    return q.unflatten(0, (-1, max(1, q.shape[0] // num_heads)))
+
+
 def wrong_remainder_dropped__unfold(q, num_heads):
     width = q.shape[0] // num_heads
     return q.unfold(0, width, width)[:num_heads]
