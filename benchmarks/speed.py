@@ -79,7 +79,8 @@ def _runner_memory() -> None:
     from threading import Thread
 
     from grader.guest.family import descendants
-    from grader.host.engine import Engine, Request
+    from grader.guest.wire import Request
+    from grader.host.engine import Engine
 
     steps = [{"do": "call", "name": "f", "args": [], "observe": True}]
     request = Request({"max_bytes": 1, "dtype": "float32", "buffers": [], "args": {}, "steps": steps})

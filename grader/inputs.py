@@ -16,7 +16,7 @@ import torch
 
 from grader.errors import GraderError
 from grader.guest.harness import DTYPES, to_bytes
-from grader.host.engine import Request
+from grader.guest.wire import Request
 from grader.layouts import Strided, lay_out
 from grader.spec.model import (
     OMIT,

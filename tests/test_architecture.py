@@ -58,8 +58,8 @@ ALLOWED: dict[str, set[str]] = {
     "numerics": set(),
     "host": {"errors", "report", "guest"},
     "observe": {"report", "guest"},
-    # inputs takes one type from host: the Request that a trial becomes. observe: what a plan hands cotangents for.
-    "inputs": {"errors", "spec", "guest", "host", "observe"},
+    # observe: what a plan hands cotangents for.
+    "inputs": {"errors", "spec", "guest", "observe"},
     "checks": {"report", "spec", "numerics", "observe", "inputs", "guest"},
     "versions": {"errors", "spec", "guest", "inputs", "observe"},
     "fold": {"errors", "report", "spec", "inputs", "observe", "checks", "versions"},
@@ -85,7 +85,6 @@ ALLOWED: dict[str, set[str]] = {
 }  # fmt: skip
 # Single modules that a group may not use beyond these names of another group.
 ONLY_NAMES = {
-    ("inputs", "host"): {"Request"},
     ("inputs", "observe"): {"Observation"},
     ("checks", "guest"): {"to_bytes"},
     ("explain", "host"): {"Run"},

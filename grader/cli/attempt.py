@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,13 +250,15 @@ def _show_text(app: App, result: Report, given: Given, number: int | None) -> No
 
 def _next_step(app: App, result: Report, given: Given) -> str:
     """The exact next command."""
+    packs = "".join(f" --problems {shlex.quote(str(pack))}" for pack in app.packs)
     again = f"mhaquiz attempt {given.problem}"
     if given.file not in ("<stdin>", f"{given.problem.replace('-', '_')}.py"):
-        again += f" {given.file}"
+        again += f" {shlex.quote(given.file)}"
+    again += packs
     if str(result.verdict) == "passed":
-        return f"mhaquiz solution {given.problem}, then mhaquiz for the next problem"
+        return f"mhaquiz solution {given.problem}{packs}, then mhaquiz for the next problem"
     if str(result.verdict) == "grader_error":
         return "mhaquiz doctor"
     if given.fresh or str(result.verdict) == "not_started":
         return f"edit {given.file}, then {again}"
-    return f"edit {given.file}, then {again} · stuck: mhaquiz hint {given.problem}"
+    return f"edit {given.file}, then {again} · stuck: mhaquiz hint {given.problem}{packs}"

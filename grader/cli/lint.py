@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -63,7 +64,7 @@ def lint(app: App, ids: tuple[str, ...], jobs: int | None, matrix: Path | None, 
     if output_format == "json":
         print_json({"problems": [r.to_json() for r in results], "stray_files": [vars(s) for s in strays]})
     else:
-        app.out(_summary(results, strays))
+        app.out(_summary(results, strays, app.packs))
     return ExitCode.BROKEN_PROBLEM if bad else ExitCode.PASSED
 
 
@@ -113,12 +114,13 @@ def _good(kills: Sequence[Kill]) -> int:
     return sum(kill.good for kill in kills)
 
 
-def _summary(results: Sequence[Gated], strays: Sequence[Mistake]) -> str:
+def _summary(results: Sequence[Gated], strays: Sequence[Mistake], packs: Sequence[Path]) -> str:
     bad = [result.id for result in results if result.errors]
     lines = [str(stray) for stray in strays]
+    options = "".join(f" --problems {shlex.quote(str(pack))}" for pack in packs)
     if bad:
         lines.append(f"{len(bad)} of {len(results)} problems do not pass the gate: {', '.join(bad)}")
-        lines.append(f"Next: correct the lines named, then run mhaquiz lint {bad[0]}")
+        lines.append(f"Next: correct the lines named, then run mhaquiz lint {bad[0]}{options}")
     else:
         versions = sum(len(result.kills) for result in results)
         lines.append(f"{len(results)} problems pass the gate; {versions} versions judged as they must be")

@@ -33,6 +33,14 @@ class Frame:
     buffers: tuple[bytearray, ...] = ()
 
 
+@dataclass(frozen=True)
+class Request:
+    """One request to a runner: its header and its raw buffers."""
+
+    header: dict[str, Any]
+    buffers: Sequence[bytes | bytearray] = ()
+
+
 class Readable(Protocol):
     """What `receive` needs of a socket."""
 

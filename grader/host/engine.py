@@ -27,6 +27,7 @@ from typing import Any
 from grader.errors import GraderError
 from grader.guest import scratch, wire
 from grader.guest.family import descendants
+from grader.guest.wire import Request
 from grader.host.limits import Limits
 from grader.host.sandbox.base import Sandbox
 from grader.host.sandbox.plain import Plain
@@ -42,14 +43,6 @@ _POLL_SECONDS = 0.02
 _SCRIPT = Path(__file__).parent.parent / "guest" / "zygote.py"
 # A frame's line and the source line below it, if there is one.
 _OUR_FRAME = re.compile(rf'^ +File "{re.escape(str(_SCRIPT.parent))}/.*\n(?:    .*\n)*', re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Request:
-    """One request to a runner: its header and its raw buffers."""
-
-    header: dict[str, Any]
-    buffers: Sequence[bytes | bytearray] = ()
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,12 @@ def wrong_copied_weight(heads, w_o):
     return heads @ torch.stack(w_o.split(heads.shape[-1]))
 
 
+def wrong_copied_weight__float64(heads, w_o):
+    # More digits than were asked for, at the price of a second weight of twice the size.
+    rows = w_o.double().unflatten(0, (heads.shape[1], -1))
+    return (heads.double() @ rows).to(heads.dtype)
+
+
 def wrong_copied_weight__repeat(heads, w_o):
     weight = w_o.unflatten(0, (heads.shape[1], -1)).repeat(heads.shape[0], 1, 1, 1)
     return heads @ weight

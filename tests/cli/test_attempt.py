@@ -56,26 +56,26 @@ def written(source: str, name: str = "pair_up.py") -> Path:
 # Verdicts and exit codes
 
 
-def test_a_right_file_passes_with_0(attempt: Run) -> None:
+def test_a_right_file_passes_with_0(attempt: Run, pack: Path) -> None:
     written(RIGHT)
     result = attempt("pair-up")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0].startswith("pair-up   attempt 1 ")
     assert "✓ values" in result.stdout
-    assert "Next: mhaquiz solution pair-up, then mhaquiz for the next problem" in result.stdout
+    following = f"Next: mhaquiz solution pair-up --problems {pack}, then mhaquiz for the next problem"
+    assert following in " ".join(result.stdout.split())
     assert result.stderr == ""
 
 
-def test_a_wrong_file_fails_with_1_and_names_the_mistake(attempt: Run) -> None:
+def test_a_wrong_file_fails_with_1_and_names_the_mistake(attempt: Run, pack: Path) -> None:
     written(WRONG, "mine.py")
     result = attempt("pair-up", "mine.py")
     assert result.exit_code == 1
     assert "✗ values" in result.stdout
     assert "You paired the features and returned the numbers unchanged." in " ".join(result.stdout.split())
-    assert (
-        "Next: edit mine.py, then mhaquiz attempt pair-up mine.py · stuck: mhaquiz hint pair-up"
-        in " ".join(result.stdout.split())
-    )
+    again = f"mhaquiz attempt pair-up mine.py --problems {pack}"
+    stuck = f"mhaquiz hint pair-up --problems {pack}"
+    assert f"Next: edit mine.py, then {again} · stuck: {stuck}" in " ".join(result.stdout.split())
 
 
 def test_a_file_that_cannot_be_loaded_is_invalid_with_1(attempt: Run) -> None:

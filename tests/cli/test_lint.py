@@ -65,7 +65,7 @@ def test_an_unsound_problem_is_3_and_named_by_line(lint: Run, small: Path) -> No
         "x  pair-up                  4 of 4 right pass, 5 of 6 wrong fail\n"
         f"   {path}:{line}:1: `wrong_not_doubled` passed, expected failed\n"
         "1 of 1 problems do not pass the gate: pair-up\n"
-        "Next: correct the lines named, then run mhaquiz lint pair-up\n"
+        f"Next: correct the lines named, then run mhaquiz lint pair-up --problems {small}\n"
     )
 
 

@@ -19,7 +19,8 @@ import pytest
 from grader.errors import GraderError
 from grader.guest.family import descendants
 from grader.guest.scratch import remove
-from grader.host.engine import Engine, Request, Run
+from grader.guest.wire import Request
+from grader.host.engine import Engine, Run
 from grader.host.limits import MIB, Limits
 from grader.host.sandbox.plain import Plain, guest_environment
 from grader.host.watch import usage
@@ -312,7 +313,8 @@ def test_interrupted_host_leaves_nothing(number: signal.Signals, tmp_path: Path)
             f"""
             import sys
             sys.path.insert(0, {str(ROOT)!r})
-            from grader.host.engine import Engine, Request
+            from grader.guest.wire import Request
+            from grader.host.engine import Engine
             source = b"import os, time\\ndef f():\\n    os.fork(); time.sleep(60)\\n"
             steps = [{{"do": "call", "name": "f", "args": [], "observe": True}}]
             header = {{"max_bytes": 1, "dtype": "float32", "buffers": [], "args": {{}}, "steps": steps}}
