@@ -195,19 +195,18 @@ def _may_explain(versions: Versions, name: str, trial: Trial, mine: Observation 
 
 
 def _outdone(known: Behaviour, mine: Behaviour, others: Sequence[Behaviour]) -> bool:
-    """Whether another match of the same kind fails on just the submission's cases, and this one does not.
+    """Whether another match of the same kind fails on more nearly the submission's cases.
 
-    A spelling that is not listed still gets its mistake's name; a listed sibling does not get two.
+    A spelling that is not listed gets the name of the nearest mistake, and not those of its siblings too.
     """
-    if _same_spots(known, mine):
-        return False
-    return any(set(other.families) == set(known.families) and _same_spots(other, mine) for other in others)
+    siblings = [other for other in others if set(other.families) == set(known.families)]
+    return any(_distance(other, mine) < _distance(known, mine) for other in siblings)
 
 
-def _same_spots(known: Behaviour, mine: Behaviour) -> bool:
-    return all(
-        mine.spots.get(family) == spots for family, spots in known.spots.items() if family != "precision"
-    )
+def _distance(known: Behaviour, mine: Behaviour) -> int:
+    """On how many spots two versions differ, in the families that the known one touches."""
+    families = [family for family in known.spots if family != "precision"]
+    return sum(len(known.spots[family] ^ mine.spots.get(family, frozenset())) for family in families)
 
 
 def _explains(trials: Sequence[Trial], known: Behaviour, mine: Behaviour, families: frozenset[str]) -> bool:

@@ -128,6 +128,7 @@ class Observation:
     raised: RaisedFacts | None = None
     inputs_after: tuple[torch.Tensor, ...] = ()
     versions: tuple[tuple[int, int], ...] = ()
+    relabelled: frozenset[str] = frozenset()
     threads: int = 0
     operators: frozenset[str] = frozenset()
     operations: tuple[Operation, ...] | None = None
@@ -184,6 +185,7 @@ class _Decoder:
             raised=self.raised(header["error"]) if "error" in header else None,
             inputs_after=tuple(self.flat(index) for index in header["inputs"]),
             versions=tuple((int(a), int(b)) for a, b in header["versions"]),
+            relabelled=frozenset(map(str, header.get("relabelled", []))),
             threads=int(header["threads"]),
             operators=frozenset(map(str, header["operators"])),
             operations=None if events is None else tuple(self.operation(event) for event in events),

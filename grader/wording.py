@@ -49,7 +49,7 @@ def codes() -> frozenset[tuple[str, str]]:
 
 def _result(data: Mapping[str, Any]) -> str:
     number = int(data.get("result", 0))
-    return "the result" if number == 0 else f"result {number + 1}"
+    return f"result {number + 1}" if number or data.get("results", 1) > 1 else "the result"
 
 
 def _size(count: int) -> str:
@@ -60,7 +60,8 @@ def _size(count: int) -> str:
 
 def _place(data: Mapping[str, Any]) -> str:
     index = data.get("index") or []
-    return f"out[{', '.join(map(str, index))}]" if index else "the result"
+    which = f"[{data['result']}]" if data.get("results", 1) > 1 else ""
+    return f"out{which}[{', '.join(map(str, index))}]" if index else _result(data)
 
 
 def _number(value: Any) -> str:
@@ -308,7 +309,9 @@ def _allocated(data: Mapping[str, Any]) -> Sentence:
     used, allowed = int(data["used"]), int(data["allowed"])
     return Sentence(
         f"{what} {used} elements{of}, allowed {allowed} ({data['budget']}){call}",
-        "Only copies that your code asks for count; what matmul copies inside does not.",
+        "Only copies that your code asks for count; what matmul copies inside does not."
+        if data["code"] in ("explicit", "held")
+        else "Everything that the call allocates counts, whichever operation does it.",
         f"at most {_size(allowed * itemsize)}",
         _size(used * itemsize),
     )
@@ -367,6 +370,17 @@ def _changed(data: Mapping[str, Any]) -> Sentence:
         "into a view.",
         f"{data['of']} as it was",
         f"{data['of']} with other values",
+    )
+
+
+@words_for("mutation", "relabelled")
+def _relabelled(data: Mapping[str, Any]) -> Sentence:
+    return Sentence(
+        f"the axes of {data['of']} were changed in place",
+        "A method that ends in an underscore (`transpose_`, `unsqueeze_`, `resize_`) changes the caller's own tensor: "
+        "leave the underscore out.",
+        f"{data['of']} with the axes that it had",
+        "other axes",
     )
 
 
@@ -485,6 +499,16 @@ def _not_raised(data: Mapping[str, Any]) -> Sentence:
         "The statement promises the exception: a caller must learn of bad sizes where they arise.",
         str(data["expected"]),
         "it returned",
+    )
+
+
+@words_for("raises", "returned_instead")
+def _returned_instead(data: Mapping[str, Any]) -> Sentence:
+    return Sentence(
+        f"bad input gave {data['actual']} ({data['case']}); expected {data['expected']} to be raised",
+        f"An exception is raised, not returned: `raise {data['expected']}(...)`.",
+        str(data["expected"]),
+        str(data["actual"]),
     )
 
 

@@ -74,10 +74,11 @@ SUBMISSIONS = {
     "in another spelling": (GUARD + "return x.flatten(1).unflatten(1, (num_heads, S, D // num_heads))", ["viewed-straight"]),
     "a copy": (GUARD + f"return {RIGHT}.clone(memory_format=torch.contiguous_format)", ["made-contiguous"]),
     "a copy by another road": (GUARD + "return torch.cat([h.unsqueeze(1) for h in x.chunk(num_heads, -1)], 1)", ["made-contiguous"]),
-    "no exception": (BARE + f"return {RIGHT} if D % num_heads == 0 else None", ["no-value-error"]),
+    "no exception": (BARE + f"return {RIGHT} if D % num_heads == 0 else x", ["no-value-error"]),
+    "nothing instead of an exception": (BARE + f"return {RIGHT} if D % num_heads == 0 else None", []),
     "no gradient": (GUARD + "return x.detach().view(B, S, num_heads, -1).transpose(1, 2)", ["detached"]),
     "two at once": (
-        BARE + f"return {STRAIGHT} if D % num_heads == 0 else None", ["viewed-straight", "no-value-error"],
+        BARE + f"return {STRAIGHT} if D % num_heads == 0 else x", ["viewed-straight", "no-value-error"],
     ),
     "the same numbers in other memory": (
         GUARD + f"return {STRAIGHT}.clone().transpose(0, 1).contiguous().transpose(0, 1)", ["viewed-straight"],

@@ -78,6 +78,7 @@ STOPPED = {
 }
 ODD_WHY = "Return an ordinary torch.Tensor with its own elements."
 BUDGET = {"used": 2048, "allowed": 10, "of": ["k", "v"], "call": "clone", "itemsize": 4, "budget": "2*d"}
+ALL_WHY = "Everything that the call allocates counts, whichever operation does it."
 COPIES_WHY = "Only copies that your code asks for count; what matmul copies inside does not."
 INPLACE = "Look for an operation that ends in an underscore, `+=`, or an assignment into a view."
 
@@ -119,15 +120,17 @@ PINNED: list[tuple[str, str, dict[str, Any], Sentence]] = [
     ("contiguous", "not_contiguous", {"expected": [3, 1], "actual": [1, 2]}, Sentence("the result was copied and is still not contiguous: strides (1, 2), expected (3, 1)", "If a copy is made at all, make it in the order in which it is read.", "(3, 1)", "(1, 2)")),
     ("allocation", "explicit", BUDGET, Sentence("your code copies 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", COPIES_WHY, "at most 40 bytes", "8 KiB")),
     ("allocation", "held", BUDGET, Sentence("your code holds copies of 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", COPIES_WHY, "at most 40 bytes", "8 KiB")),
-    ("allocation", "new", {**BUDGET, "of": [], "call": None}, Sentence("your code takes new memory for 2048 elements, allowed 10 (2*d)", COPIES_WHY, "at most 40 bytes", "8 KiB")),
-    ("allocation", "largest", BUDGET, Sentence("the largest single tensor has 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", COPIES_WHY, "at most 40 bytes", "8 KiB")),
-    ("allocation", "peak", BUDGET, Sentence("at its peak your code holds 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", COPIES_WHY, "at most 40 bytes", "8 KiB")),
+    ("allocation", "new", {**BUDGET, "of": [], "call": None}, Sentence("your code takes new memory for 2048 elements, allowed 10 (2*d)", ALL_WHY, "at most 40 bytes", "8 KiB")),
+    ("allocation", "largest", BUDGET, Sentence("the largest single tensor has 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", ALL_WHY, "at most 40 bytes", "8 KiB")),
+    ("allocation", "peak", BUDGET, Sentence("at its peak your code holds 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", ALL_WHY, "at most 40 bytes", "8 KiB")),
     ("allocation", "untraceable", {"operators": ["aten::clone", "aten::cat"]}, Sentence("your code cannot be traced, and it copies: aten::clone, aten::cat", "Write the stage without compiling or scripting it, so that its copies can be shown.")),
     ("forbidden", "library_call", {"call": "softmax"}, Sentence("`softmax` does the exercise for you", "This stage is to be written from primitives; the library's own version is refused, wherever it is called.", "primitives", "softmax")),
     ("required", "other_move", {"call": "transpose", "expected": "as_strided"}, Sentence("`transpose` moves or re-views data; here only as_strided may", "The point is to write the strides down yourself.", "as_strided", "transpose")),
     ("required", "unused", {"expected": "as_strided"}, Sentence("as_strided was never called", "The stage asks for it by name.", "as_strided")),
     ("required", "products", {"expected": 1, "actual": 3}, Sentence("3 matrix products ran, expected at most 1", "Fusing means that one product serves all of them.", "1", "3")),
     ("mutation", "changed", {"of": "k"}, Sentence("k was changed by the call", f"The caller still owns its tensor. {INPLACE}", "k as it was", "k with other values")),
+    ("mutation", "relabelled", {"of": "k"}, Sentence("the axes of k were changed in place", "A method that ends in an underscore (`transpose_`, `unsqueeze_`, `resize_`) changes the caller's own tensor: leave the underscore out.", "k with the axes that it had", "other axes")),
+    ("raises", "returned_instead", {"expected": "ValueError", "actual": "None", "case": "an odd D"}, Sentence("bad input gave None (an odd D); expected ValueError to be raised", "An exception is raised, not returned: `raise ValueError(...)`.", "ValueError", "None")),
     ("mutation", "changed_back", {"of": "k"}, Sentence("k was written to during the call, even if its values are the same again", "Anything else that reads the tensor meanwhile, autograd included, sees the edit.", "k untouched", "written in place")),
     ("determinism", "differs", {"index": [1], "first": 1.0, "second": 2.0}, Sentence("two calls with the same inputs gave different results: out[1] was 1, then 2", "Look for dropout, random numbers, or state kept from one call to the next.")),
     ("determinism", "differs", {"index": []}, Sentence("two calls with the same inputs gave different results", "Look for dropout, random numbers, or state kept from one call to the next.")),

@@ -20,6 +20,8 @@ def mutation(view: View) -> Finding | None:
             continue
         if changed(view, argument.buffer):
             return view.finding("mutation", "changed", of=argument.name)
+        if argument.name in view.actual.relabelled:
+            return view.finding("mutation", "relabelled", of=argument.name)
         before, after = view.actual.versions[argument.buffer]
         if before != after:
             return view.finding("mutation", "changed_back", of=argument.name)

@@ -48,7 +48,12 @@ class View:
         return self.trial.only == frozenset(["causality"])
 
     def finding(self, check: str, code: str, place: Place | None = None, **data: Any) -> Finding:
-        """A finding on this trial."""
+        """A finding on this trial. Data that names a result says how many there are, if more than one."""
+        count = len(self.expected.results) if self.expected is not None else 1
+        if count == 1 and self.expected is not None:
+            count = len(self.expected.leaves())
+        if "result" in data and count > 1:
+            data["results"] = count
         return Finding(check, code, data, self.index, place)
 
     def leaves(self) -> Iterator[tuple[int, TensorFacts, TensorFacts]]:

@@ -312,6 +312,10 @@ FIXTURES = [
         "x was changed by the call",
     ),
     Fixture(
+        "mutation", "relabelled", swap(), code("def answer(x):\n    out = x.transpose(1, 2)\n    x.transpose_(1, 2)\n    return out"),
+        "the axes of x were changed in place",
+    ),
+    Fixture(
         "mutation", "changed_back", swap(), code("def answer(x):\n    x.neg_().neg_()\n    return x.transpose(1, 2)"),
         "x was written to during the call, even if its values are the same again",
     ),
@@ -372,6 +376,7 @@ FIXTURES = [
         "    def forward(self, x):\n        return x + self.root.sqrt()\n",
         "parameter_not_finite", "1 of 1 parameters get a NaN or infinite gradient",
     ),
+    badly("return None if x.shape[-1] % 2 else x.transpose(1, 2)", "returned_instead", "bad input gave None (an odd D); expected ValueError to be raised"),
     badly("return x.transpose(1, 2)", "not_raised", "bad input was accepted (an odd D); expected ValueError"),
     badly(
         "assert x.shape[-1] % 2 == 0, 'odd'", "other",

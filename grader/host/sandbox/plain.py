@@ -18,7 +18,9 @@ _KEPT = (
 def guest_environment() -> dict[str, str]:
     """The environment of a zygote: no secrets, one thread (several would hang a fork)."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return {**kept, "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    # Without the script compiler a scripted function is the Python function: its names, lines and exceptions show.
+    fixed = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTORCH_JIT": "0"}
+    return {**kept, "LANG": "C.UTF-8", **fixed}
 
 
 def _isolation() -> list[str]:
