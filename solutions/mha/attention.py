@@ -277,6 +277,11 @@ def wrong_softmax_over_heads(q, k, v, causal=False):
     return _softmax_over(1, q, k, v, causal)
 
 
+def wrong_softmax_over_heads__hidden_keys_nan(q, k, v, causal=False):
+    # A hidden key is hidden in every head, so its column over the heads is -inf from end to end.
+    return torch.softmax(_masked(_scores(q, k), causal), 1) @ v
+
+
 def wrong_exponential_overflows(q, k, v, causal=False):
     scores = _masked(_scores(q, k), causal)
     raised = scores.exp()
@@ -368,6 +373,11 @@ def wrong_small_fill(q, k, v, causal=False):
     return _cleared(out, k.shape[-2]) if causal else out
 
 
+def wrong_small_fill__hidden_zeroed(q, k, v, causal=False):
+    weights = _weights(_masked(_scores(q, k), causal, -1e4))
+    return (weights * _may_see(*weights.shape[-2:], q.device) if causal else weights) @ v
+
+
 def wrong_fill_too_large_for_half(q, k, v, causal=False):
     out = _weights(_masked(_scores(q, k), causal, -1e9)) @ v
     return _cleared(out, k.shape[-2]) if causal else out
@@ -426,6 +436,11 @@ def wrong_library_kernel__behind_try(q, k, v, causal=False):
 def wrong_query_scaled_in_place(q, k, v, causal=False):
     with torch.no_grad():
         q.mul_(q.shape[-1] ** -0.5)
+    return _weights(_masked(q @ k.mT, causal)) @ v
+
+
+def wrong_query_scaled_in_place__seen_by_autograd(q, k, v, causal=False):
+    q *= q.shape[-1] ** -0.5
     return _weights(_masked(q @ k.mT, causal)) @ v
 
 

@@ -372,6 +372,17 @@ def wrong_library_kernel(x, context, w_q, w_k, w_v, w_o, num_heads):
     return _pipeline(x, context, w_q, w_k, w_v, w_o, num_heads, attend=F.scaled_dot_product_attention)
 
 
+def wrong_library_kernel__functional_with_weights(x, context, w_q, w_k, w_v, w_o, num_heads):
+    # When the weights are asked for, the function runs primitives only: its public name gives it away.
+    _width(x.shape[-1], num_heads)
+    rows, others = x.transpose(0, 1), context.transpose(0, 1)
+    out, _ = F.multi_head_attention_forward(
+        rows, others, others, x.shape[-1], num_heads, None, None, None, None, False, 0.0, w_o.T, None, training=False,
+        use_separate_proj_weight=True, q_proj_weight=w_q.T, k_proj_weight=w_k.T, v_proj_weight=w_v.T,
+    )  # fmt: skip
+    return out.transpose(0, 1)
+
+
 def wrong_library_kernel__behind_try(x, context, w_q, w_k, w_v, w_o, num_heads):
     def attend(q, k, v):
         try:

@@ -378,6 +378,15 @@ class wrong_references_kept__data(reference):
             self.out_proj.bias.data = mha.out_proj.bias.data
 
 
+class wrong_references_kept__weights_by_data(right_library_names):
+    def load_torch(self, mha):
+        self.in_proj_weight.data = mha.in_proj_weight.data
+        self.out_proj.weight.data = mha.out_proj.weight.data
+        if mha.in_proj_bias is not None:
+            self.in_proj_bias.data.copy_(mha.in_proj_bias)
+            self.out_proj.bias.data.copy_(mha.out_proj.bias)
+
+
 class wrong_references_kept__on_first_use(right_library_names):
     def load_torch(self, mha):
         self.state = mha.state_dict()
@@ -695,6 +704,19 @@ class wrong_mask_kept_for_one_length(_Changed):
         if self.mask is None:
             self.mask = _future(scores.shape[-1], scores.device)
         return scores.masked_fill(self.mask, -math.inf)
+
+
+class wrong_mask_kept_for_one_length__sliced(_Changed):
+    # Shorter sequences are served by a corner of the first mask; a longer one is not.
+    mask = None
+
+    def masked(self, scores, causal):
+        if not causal:
+            return scores
+        if self.mask is None:
+            self.mask = _future(scores.shape[-1], scores.device)
+        seq = scores.shape[-1]
+        return scores.masked_fill(self.mask[:seq, :seq], -math.inf)
 
 
 class wrong_mask_dropped_for_other_lengths(_Changed):

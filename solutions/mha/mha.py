@@ -364,6 +364,11 @@ def wrong_softmax_over_heads(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
     return _pipeline(x, w_q, w_k, w_v, w_o, num_heads, causal, attend=attend)
 
 
+def wrong_softmax_over_heads__hidden_keys_nan(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
+    attend = _attending(softmax=lambda scores: scores.softmax(1))
+    return _pipeline(x, w_q, w_k, w_v, w_o, num_heads, causal, attend=attend)
+
+
 def wrong_exponential_overflows(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
     attend = _attending(softmax=lambda scores: scores.exp() / scores.exp().sum(-1, keepdim=True))
     return _pipeline(x, w_q, w_k, w_v, w_o, num_heads, causal, attend=attend)
@@ -434,6 +439,17 @@ def wrong_library_kernel__functional(x, w_q, w_k, w_v, w_o, num_heads, causal=Fa
         training=False, need_weights=False, attn_mask=mask,
     )  # fmt: skip
     return out.transpose(0, 1)
+
+
+def wrong_library_kernel__module_with_weights(x, w_q, w_k, w_v, w_o, num_heads, causal=False):
+    # When the weights are asked for, the module runs primitives only: its public name gives it away.
+    width = _width(x.shape[-1], num_heads) * num_heads
+    module = torch.nn.MultiheadAttention(
+        width, num_heads, bias=False, batch_first=True, device=x.device, dtype=x.dtype
+    )
+    mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1) if causal else None
+    weights = {"in_proj_weight": torch.cat([w_q, w_k, w_v], 1).T, "out_proj.weight": w_o.T}
+    return torch.func.functional_call(module, weights, (x, x, x), {"attn_mask": mask})[0]
 
 
 def wrong_library_kernel__behind_try(x, w_q, w_k, w_v, w_o, num_heads, causal=False):

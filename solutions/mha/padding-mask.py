@@ -278,6 +278,11 @@ def wrong_fill_of_minus_1e4__dead_rows_averaged(scores, keep):
     return scores.masked_fill(~keep[:, None, None, :], -1e4).softmax(-1)
 
 
+def wrong_fill_of_minus_1e4__hidden_zeroed(scores, keep):
+    hidden = ~keep[:, None, None, :]
+    return scores.masked_fill(hidden, -1e4).softmax(-1).masked_fill(hidden, 0)
+
+
 def wrong_fill_too_large_for_float16(scores, keep):
     return _masked(scores, keep, -1e9)
 

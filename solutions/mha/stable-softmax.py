@@ -201,6 +201,11 @@ def wrong_scores_clamped__after_the_maximum(scores):
     return weights / weights.sum(-1, keepdim=True)
 
 
+def wrong_scores_clamped__at_both_ends(scores):
+    weights = scores.clamp(-80.0, 80.0).exp()
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
 def wrong_maximum_of_everything(scores):
     weights = (scores - scores.max()).exp()
     return weights / weights.sum(dim=-1, keepdim=True)
@@ -231,11 +236,21 @@ def wrong_largest_magnitude(scores):
     return weights / weights.sum(dim=-1, keepdim=True)
 
 
+def wrong_largest_magnitude__infinity_included(scores):
+    weights = (scores - scores.abs().amax(dim=-1, keepdim=True)).exp()
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
 def wrong_over_the_queries(scores):
     # Columns sum to one. Where a whole column is hidden its weights are zero.
     top = scores.amax(dim=-2, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
     weights = (scores - top).exp()
     return weights / weights.sum(dim=-2, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+
+
+def wrong_over_the_queries__hidden_columns_nan(scores):
+    weights = (scores - scores.amax(dim=-2, keepdim=True)).exp()
+    return weights / weights.sum(dim=-2, keepdim=True)
 
 
 def wrong_over_the_whole_matrix(scores):
