@@ -89,6 +89,9 @@ def _family_of(entry: Fold, keys: set[Key]) -> str:
 def _key(finding: Finding, trials: Sequence[Trial]) -> Key:
     trial = trials[finding.trial] if finding.trial is not None else None
     group = "" if trial is None else trial.dtype if trial.phase is Phase.HYGIENE else str(trial.phase)
+    if _FAMILY.get(finding.check) == "operations":
+        # The same refused call shows on other trials when it is made of primitives.
+        group = ""
     return finding.check, finding.code, str(finding.data.get("of", "")), group
 
 

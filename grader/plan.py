@@ -167,7 +167,7 @@ def _gradients(planner: Planner) -> list[Trial]:
 
 def _profiled(problem: Problem, trial: Trial) -> bool:
     watched = options_of(problem, "forbidden") is not None or options_of(problem, "allocation") is not None
-    return watched and not trial.traced and not trial.gradient_of and trial.raises is None
+    return watched and not trial.traced and trial.raises is None
 
 
 def with_cotangents(trial: Trial, expected: Observation, seed: str) -> Trial:

@@ -85,7 +85,10 @@ def _raised(data: Mapping[str, Any]) -> Sentence:
 @words_for("returns", "time_limit", "memory_limit", "process_limit", "output_limit", "killed", "refused")
 def _stopped(data: Mapping[str, Any]) -> Sentence:
     text = {
-        "time_limit": ("the run was stopped at the time limit", "Look for a loop that never ends."),
+        "time_limit": (
+            "the run was stopped at the time limit",
+            "Look for a loop that never ends, or a compilation.",
+        ),
         "memory_limit": (
             "the run was stopped at the memory limit",
             "Look for a tensor far larger than the inputs.",
@@ -197,7 +200,7 @@ def _value(data: Mapping[str, Any]) -> Sentence:
 
 def _how_far(data: Mapping[str, Any]) -> str:
     if data["phase"] == "exact":
-        return "These numbers are whole, so nothing may differ."
+        return "This value is exact in every precision, so nothing may differ."
     if data["phase"] == "logic":
         return "In double precision, so rounding is no excuse."
     honest = data.get("honest")

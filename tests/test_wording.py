@@ -60,7 +60,7 @@ def test_every_finding_of_every_check_has_words_and_no_words_are_idle() -> None:
 
 NUMBERS = {"result": 0, "index": [0, 1], "expected": 2.0, "actual": 3.5, "wrong": 4, "total": 9, "times": 5.0}
 STOPPED = {
-    "time_limit": ("the run was stopped at the time limit: d", "Look for a loop that never ends."),
+    "time_limit": ("the run was stopped at the time limit: d", "Look for a loop that never ends, or a compilation."),
     "memory_limit": (
         "the run was stopped at the memory limit: d",
         "Look for a tensor far larger than the inputs.",
@@ -104,7 +104,7 @@ PINNED: list[tuple[str, str, dict[str, Any], Sentence]] = [
     ("device", "device", {"expected": "cuda", "actual": "cpu"}, Sentence("the result is on cpu, the inputs are on cuda", "Create helper tensors with device=x.device.", "cuda", "cpu")),
     ("finite", "nan", {"index": [1], "count": 2, "total": 3, "dtype": "float16", "expected": 0.5, "actual": "NaN"}, Sentence("2 of 3 elements are NaN in float16; the first is out[1], expected 0.5", "NaN comes from inf - inf, 0 * inf, 0 / 0 or a softmax over nothing but -inf.", "0.5", "NaN")),
     ("finite", "infinite", {"index": [], "count": 1, "total": 1, "dtype": "float16", "expected": 0.5, "actual": "infinity"}, Sentence("1 of 1 elements are infinite in float16; the first is the result, expected 0.5", "Something overflowed: an exponential of a large number, or a 16-bit product.", "0.5", "infinity")),
-    ("values", "value", {**NUMBERS, "phase": "exact"}, Sentence("4 of 9 elements are wrong; out[0, 1] is 3.5, expected 2", "These numbers are whole, so nothing may differ.", "2", "3.5")),
+    ("values", "value", {**NUMBERS, "phase": "exact"}, Sentence("4 of 9 elements are wrong; out[0, 1] is 3.5, expected 2", "This value is exact in every precision, so nothing may differ.", "2", "3.5")),
     ("values", "value", {**NUMBERS, "phase": "logic"}, Sentence("4 of 9 elements are wrong; out[0, 1] is 3.5, expected 2", "In double precision, so rounding is no excuse.", "2", "3.5")),
     ("values", "value", {**NUMBERS, "phase": "hygiene", "honest": 12.345, "dtype": "bfloat16"}, Sentence("4 of 9 elements are wrong; out[0, 1] is 3.5, expected 2", "Only the precision is at fault: the error is 12.3 x what an honest bfloat16 version makes.", "2", "3.5")),
     ("values", "value", {**NUMBERS, "phase": "hygiene", "honest": None, "dtype": "bfloat16"}, Sentence("4 of 9 elements are wrong; out[0, 1] is 3.5, expected 2", "Only the precision is at fault: the error is far more than rounding makes.", "2", "3.5")),

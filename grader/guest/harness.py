@@ -16,7 +16,7 @@ import tokenize
 import traceback
 import types
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -241,7 +241,9 @@ def perform(
         reply["called"] = recorder.called
         reply["peak_bytes"] = recorder.peak_bytes
     if reply["outcome"] == "returned" and "gradient" in request:
-        reply["gradient"] = _gradient(trial)
+        with trace.profiled(names) if request.get("profile") else nullcontext():
+            reply["gradient"] = _gradient(trial)
+        reply["operators"] = sorted(names)
     reply["inputs"] = [_send_bytes(buffer, trial) for buffer in buffers]
     return reply, trial.out
 

@@ -1,14 +1,16 @@
 """Which operations ran, where in the submission's source, and how much new memory each took.
 
 Facts only. `TorchFunctionMode` gives the public name, `TorchDispatchMode` the operations beneath it.
-Not seen: other threads, ctypes, numpy; the operator profiler (`profiled`) sees all library calls.
+Threads started meanwhile are followed. Not seen: threads that ran before, ctypes, numpy.
 """
 
 from __future__ import annotations
 
+import _thread
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
@@ -65,6 +67,10 @@ def place_of(frame: FrameType | None, filename: str) -> tuple[int, int, int, int
 
 
 def _name(func: Callable[..., Any]) -> str:
+    if isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        # The plain name for the library's own operators; one of the submission's own keeps its namespace.
+        packet = func.overloadpacket if isinstance(func, torch._ops.OpOverload) else func
+        return packet._qualified_op_name.removeprefix("aten::")
     name = getattr(func, "__name__", "") or str(func)
     # A property arrives as the __get__ of its descriptor; torch.overrides.resolve_name would import half of torch.
     owner = getattr(func, "__self__", None)
@@ -171,7 +177,7 @@ class Recorder:
                     self.storages.mark_copy(tensor)
         self._keep(
             {
-                "op": f"aten.{op}",
+                "op": f"{func.namespace}.{op}",
                 "call": call,
                 "kind": kind,
                 "place": place or place_of(sys._getframe(), self.filename),
@@ -217,7 +223,8 @@ def _kind(op: str, call: str, fresh: bool, new_elements: int, held: int, sources
             return "cast" if op == "_to_copy" else "explicit_copy"
         return "internal_copy"
     if op in MATMUL_OPS:
-        return "matmul"
+        # A product of one input with a constant that is larger than the input writes the input out again.
+        return "expansion" if len(sources) == 1 and held and new_elements > held else "matmul"
     if not fresh:
         return "view" if op in _MOVES else "compute"
     if sources and held and new_elements > held and call not in _PRODUCTS:
@@ -282,8 +289,52 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def traced(recorder: Recorder) -> Iterator[None]:
-    """Records every operation of this thread inside the block."""
+def _followed(watch: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Runs `watch()` here and in every thread that is started inside the block: modes and profilers are per thread."""
+    places: list[tuple[Any, str]] = [
+        (module, name)
+        for module in (threading, _thread)
+        for name in (
+            "_start_new_thread",
+            "_start_joinable_thread",
+            "start_new_thread",
+            "start_joinable_thread",
+        )
+        if hasattr(module, name)
+    ]
+    kept = [(module, name, getattr(module, name)) for module, name in places]
+    for module, name, start in kept:
+        setattr(module, name, _watching(start, watch))
+    try:
+        with watch():
+            yield
+    finally:
+        for module, name, start in kept:
+            setattr(module, name, start)
+
+
+def _watching(
+    start: Callable[..., Any], watch: Callable[[], AbstractContextManager[None]]
+) -> Callable[..., Any]:
+    """`start`, a function that starts threads, with every thread's function run inside `watch()`."""
+
+    def starting(function: Callable[..., Any], *rest: Any, **options: Any) -> Any:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            with watch():
+                return function(*args, **kwargs)
+
+        return start(watched, *rest, **options)
+
+    return starting
+
+
+def traced(recorder: Recorder) -> AbstractContextManager[None]:
+    """Records every operation inside the block, and of threads started in it."""
+    return _followed(lambda: _recording(recorder))
+
+
+@contextmanager
+def _recording(recorder: Recorder) -> Iterator[None]:
     with _Calls(recorder), _Operations(recorder):
         yield
 
@@ -296,12 +347,16 @@ def _legacy_config() -> Any:
     )
 
 
-@contextmanager
-def profiled(names: set[str]) -> Iterator[None]:
+def profiled(names: set[str]) -> AbstractContextManager[None]:
     """Adds the name of every operator that runs inside the block, composite library calls included.
 
     The profiler sits in the library's C++ dispatcher: switching off Python modes does not hide a call from it.
     """
+    return _followed(lambda: _profiling(names))
+
+
+@contextmanager
+def _profiling(names: set[str]) -> Iterator[None]:
     autograd: Any = torch.autograd
     if hasattr(autograd, "_enable_profiler_legacy"):
         autograd._enable_profiler_legacy(_legacy_config())
