@@ -60,7 +60,10 @@ def test_every_finding_of_every_check_has_words_and_no_words_are_idle() -> None:
 
 NUMBERS = {"result": 0, "index": [0, 1], "expected": 2.0, "actual": 3.5, "wrong": 4, "total": 9, "times": 5.0}
 STOPPED = {
-    "time_limit": ("the run was stopped at the time limit: d", "Look for a loop that never ends, or a compilation."),
+    "time_limit": (
+        "the run was stopped at the time limit: d",
+        "Look for a loop that never ends, or a compilation.",
+    ),
     "memory_limit": (
         "the run was stopped at the memory limit: d",
         "Look for a tensor far larger than the inputs.",

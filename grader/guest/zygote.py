@@ -243,6 +243,20 @@ def _load(
         return None, {"loaded": False, "failure": failure.facts}
 
 
+class _Hidden:
+    """Keeps the grader and its solutions from being imported by name: a fence, not a wall.
+
+    An installed mhaquiz lies on the same import path as torch. Only a sandbox hides the files themselves.
+    """
+
+    names = frozenset(["grader", "mhaquiz", "solutions", "problems"])
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Refuses the hidden names, and leaves every other one to the next finder."""
+        if name.split(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def main() -> None:
     """Entry point of the script."""
     control = socket.socket(fileno=int(sys.argv[1]))
@@ -253,6 +267,7 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         guest = _load_package()
+    sys.meta_path.insert(0, _Hidden())
     gc.collect()
     gc.freeze()
     Zygote(control, sys.argv[2], guest).serve()

@@ -219,7 +219,10 @@ def test_bad_submission(name: str, engine: Engine) -> None:
     """It gets its verdict, in words that show nothing of the grader's inside; the next grade is unaffected."""
     wanted = WANTED[name]
     report = _report(BAD / f"{name}.py", engine)
-    assert (report.verdict, report.run.outcome) == (wanted.verdict, wanted.outcome)
+    assert report.verdict is wanted.verdict
+    # Whether its children outgrow the limit before its last answer is a race that it may win: it fails either way.
+    also = {Outcome.RETURNED} if name == "patches_exit" else set()
+    assert report.run.outcome in {wanted.outcome, *also}
     _assert_words(report, wanted)
     _assert_nothing_of_ours(report)
     _assert_next_is_right(engine)

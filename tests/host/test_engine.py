@@ -289,8 +289,10 @@ def test_sandbox_that_is_not_there_says_why() -> None:
     assert caught.value.cause == "this system has none"
 
 
-def test_close_leaves_nothing() -> None:
+def test_close_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process, no folder; closing twice and before the start are fine; a closed engine starts anew."""
+    # A temporary folder of its own: other engines come and go beside this test.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = _scratch()
     engine = Engine()
     engine.close()
