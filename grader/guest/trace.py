@@ -157,6 +157,7 @@ class Recorder:
         sources = frozenset[str]().union(*(self.storages.labels(t) for t in operands))
         if op in FACTORY_OPS:
             sources = frozenset()
+        labelled = sum(bool(self.storages.labels(t)) for t in operands)
         held = max((_held(t) for t in operands if self.storages.labels(t)), default=0)
         for tensor in fresh:
             self.storages.add(tensor, sources)
@@ -168,7 +169,7 @@ class Recorder:
             self.storages.relabel(operands[0], copied_from)
         self.peak_bytes = max(self.peak_bytes, self.storages.live_bytes(without=self._inputs))
         call, place = self.calls[-1] if self.calls else (op, None)
-        kind = _kind(op, call, bool(fresh), new_elements, held, sources)
+        kind = _kind(op, call, bool(fresh), new_elements, held, sources, labelled == 1)
         if kind == "view" and op not in ("as_strided", *_MOVES):
             return
         if kind in EXPLICIT_KINDS:
@@ -213,7 +214,10 @@ _MOVES = frozenset(
 )
 
 
-def _kind(op: str, call: str, fresh: bool, new_elements: int, held: int, sources: frozenset[str]) -> str:
+def _kind(
+    op: str, call: str, fresh: bool, new_elements: int, held: int, sources: frozenset[str], alone: bool
+) -> str:
+    """What an operation did. `held`: elements of its largest operand of the inputs' data; `alone`: it has just one."""
     if op in COPY_OPS:
         if op == "_to_copy" and call not in COPY_CALLS:
             return "cast"
@@ -224,7 +228,7 @@ def _kind(op: str, call: str, fresh: bool, new_elements: int, held: int, sources
         return "internal_copy"
     if op in MATMUL_OPS:
         # A product of one input with a constant that is larger than the input writes the input out again.
-        return "expansion" if len(sources) == 1 and held and new_elements > held else "matmul"
+        return "expansion" if alone and new_elements > held else "matmul"
     if not fresh:
         return "view" if op in _MOVES else "compute"
     if sources and held and new_elements > held and call not in _PRODUCTS:
