@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -323,3 +324,18 @@ def test_stray_files(tmp_path: Path) -> None:
     found = library(tmp_path).stray_files()
     assert [str(path.relative_to(tmp_path)) for path in found] == stray
     assert library(tmp_path).ids() == ["good", "unsolved"]
+
+
+def test_solutions_import_nothing_that_a_user_may_lack() -> None:
+    """A solution file is loaded for every grade: what is not torch is imported inside the version that uses it."""
+    library = default_library()
+    for problem in library.ids():
+        for node in ast.parse(library.solution_source(problem)).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = (
+                    [alias.name for alias in node.names]
+                    if isinstance(node, ast.Import)
+                    else [node.module or ""]
+                )
+                roots = {name.split(".")[0] for name in names}
+                assert roots <= {"torch", *sys.stdlib_module_names}, f"{problem}: {roots}"

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import numpy as np
 import torch
 
 
@@ -196,6 +195,8 @@ def wrong_copied_twice__through_float32(k, n_rep):
 
 
 def wrong_through_numpy(k, n_rep):
+    import numpy as np
+
     return torch.from_numpy(np.repeat(k.numpy(), n_rep, axis=1))
 
 
