@@ -10,6 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -143,7 +144,12 @@ class Trial:
         header["buffers"] = [
             {"dtype": str(b.dtype).removeprefix("torch."), "numel": b.numel()} for b in buffers
         ]
-        return Request(header, [to_bytes(buffer) for buffer in buffers])
+        return Request(header, [*self._raw, *(to_bytes(buffer) for buffer in buffers[len(self.buffers) :])])
+
+    @cached_property
+    def _raw(self) -> list[bytearray]:
+        """The buffers' bytes, made once however many versions run this trial."""
+        return [to_bytes(buffer) for buffer in self.buffers]
 
 
 @dataclass
@@ -261,7 +267,10 @@ class Planner:
                 cause=str(error),
                 next_step=f"mhaquiz lint {self.problem.id}",
             ) from error
-        plain = Trial(
+        steps = steps_of(self.problem, list(specs))
+        bad = case if isinstance(case, ErrorCase) else None
+        only = ["raises"] if isinstance(case, ErrorCase) else case.only
+        return Trial(
             case=case.name,
             visible=case.visible,
             phase=phase,
@@ -270,18 +279,15 @@ class Planner:
             tree=tree,
             buffers=tuple(maker.buffers),
             arguments=tuple(maker.arguments),
-            steps=steps_of(self.problem, list(specs)),
+            steps=steps if bad is None else steps[: bad.steps],
             key=full_key,
             gradient_of=tuple(graded),
+            raises=None if bad is None else bad.raises,
+            unchanged=() if bad is None else tuple(bad.unchanged),
+            only=None if only is None else frozenset(only),
+            skip=frozenset() if isinstance(case, ErrorCase) else frozenset(case.skip),
             device=self.device,
         )
-        if isinstance(case, ErrorCase):
-            bad = replace(
-                plain, raises=case.raises, unchanged=tuple(case.unchanged), only=frozenset(["raises"])
-            )
-            return replace(bad, steps=plain.steps[: case.steps])
-        only = None if case.only is None else frozenset(case.only)
-        return replace(plain, only=only, skip=frozenset(case.skip))
 
     def _inputs(self, case: Case | ErrorCase) -> dict[str, Input]:
         specs = {**self.problem.inputs, **case.inputs}

@@ -9,18 +9,18 @@ from __future__ import annotations
 import platform
 import secrets
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from grader import explain, mistakes
 from grader.errors import GraderError, MhaquizError
-from grader.fold import Fold, failed_trials, fold, observe_references, views
+from grader.fold import Fold, failed_trials, fold, observe_reference, views
 from grader.guest import harness
-from grader.guest.wire import Malformed
+from grader.guest.wire import Malformed, Request
 from grader.host.engine import Engine, Run
 from grader.host.limits import MIB, Limits
 from grader.inputs import Phase, Planner, Trial
@@ -111,6 +111,8 @@ def grade(
         report = _grade(task, submission, engine, blank)
     except MhaquizError as error:
         report = replace(blank, error={**error.to_json(), "exit_code": error.exit_code})
+    finally:
+        engine.settle()
     return replace(report, duration_ms=(time.monotonic() - started) * 1000)
 
 
@@ -143,12 +145,9 @@ def _grade(task: Task, submission: Submission, engine: Engine, blank: Report) ->
 
 
 def _judge(task: Task, submission: Submission, engine: Engine, seed: str, device: str) -> _Judged:
-    trials = _trials(task, seed, device)
-    with ThreadPoolExecutor(1) as beside:
-        running = beside.submit(_run, task, submission, engine, trials)
-        # While the runner works: what the reference gives on the same trials, remembered for the checks.
-        observe_references(task.versions, trials)
-        run, actuals = running.result()
+    run, trials, actuals = _run(task, submission, engine, lambda: _trials(task, seed, device))
+    if run.load_failure is not None:
+        return _Judged(trials, run, actuals, [])
     seen = views(task.problem, trials, actuals, task.versions, _late(actuals, run))
     return _Judged(trials, run, actuals, fold(task.problem, seen, len(trials)))
 
@@ -172,15 +171,27 @@ def _prepared(task: Task, trial: Trial, seed: str) -> Trial:
 
 
 def _run(
-    task: Task, submission: Submission, engine: Engine, trials: Sequence[Trial]
-) -> tuple[Run, list[Observation | None]]:
-    """Runs the trials. A trial during which the run ended gets its outcome; later ones get None."""
-    largest = max((sum(b.numel() * b.element_size() for b in t.buffers) for t in trials), default=0)
-    bound = max(_LEAST_RESULT_BYTES, 4 * largest)
-    requests = [trial.request(bound) for trial in trials]
+    task: Task, submission: Submission, engine: Engine, plan_trials: Callable[[], list[Trial]]
+) -> tuple[Run, list[Trial], list[Observation | None]]:
+    """Runs the trials. A trial during which the run ended gets its outcome; later ones get None.
+
+    What the trials are, and what the reference gives on them, is worked out while the runner works.
+    """
+    trials: list[Trial] = []
+
+    def requests() -> Iterator[Request]:
+        trials.extend(plan_trials())
+        yield from map(_request, trials)
+
     run = engine.run(
-        submission.source, submission.filename, entries_of(task.problem), requests, limits(task.problem)
+        submission.source,
+        submission.filename,
+        entries_of(task.problem),
+        requests(),
+        limits(task.problem),
+        meanwhile=lambda index: observe_reference(task.versions, trials[index]),
     )
+    trials = trials or plan_trials()
     lines = harness.source_lines(submission.text)
     actuals: list[Observation | None] = [None] * len(trials)
     for index, frame in enumerate(run.frames[: len(trials)]):
@@ -188,11 +199,16 @@ def _run(
             actuals[index] = _answering(trials[index], decode(frame, lines))
         except Malformed as error:
             actuals[index] = Observation(Outcome.REFUSED, detail=str(error))
-            return replace(run, outcome=Outcome.REFUSED, detail=str(error)), actuals
+            return replace(run, outcome=Outcome.REFUSED, detail=str(error)), trials, actuals
     if run.outcome is not Outcome.RETURNED and run.load_failure is None:
         ended = min(len(run.frames), len(trials) - 1)
         actuals[ended] = Observation(run.outcome, detail=run.detail)
-    return run, actuals
+    return run, trials, actuals
+
+
+def _request(trial: Trial) -> Request:
+    largest = max((b.numel() * b.element_size() for b in trial.buffers), default=0)
+    return trial.request(max(_LEAST_RESULT_BYTES, 4 * largest))
 
 
 def _answering(trial: Trial, observation: Observation) -> Observation:
@@ -282,8 +298,8 @@ def _repeats(
     for finding in _spread(entry.findings):
         assert finding.trial is not None
         draws = [redraw(planner, judged.trials[finding.trial], n) for n in range(_CONFIRMING_DRAWS)]
-        trials = [_prepared(task, trial, blank.seed) for trial in draws]
-        _, actuals = _run(task, submission, engine, trials)
+        prepared = [_prepared(task, trial, blank.seed) for trial in draws]
+        _, trials, actuals = _run(task, submission, engine, partial(list, prepared))
         seen = views(task.problem, trials, actuals, task.versions)
         again = [f for f in fold(task.problem, seen, len(trials)) if f.status is Status.FAILED]
         if len(failed_trials(again)) == len(trials):

@@ -16,7 +16,7 @@ from grader.spec.model import Case, DictInput, Input, ListInput, ModuleInput, Pr
 # These look at trials of their own; every other check looks at the plain ones.
 _OWN_TRIALS = frozenset(["allocation", "required", "gradient", "causality", "raises"])
 _LOWER = ("float32", "bfloat16", "float16")
-_GRADED_IN_LOWER = 2
+_GRADED_IN_LOWER = 1
 
 
 def options_of(problem: Problem, check: str) -> dict[str, Any] | None:
@@ -33,7 +33,7 @@ def plan(planner: Planner) -> list[Trial]:
     trials += [replace(trial, traced=True) for trial in _traced(planner)]
     trials += _gradients(planner)
     trials += [planner.trial(case, Phase.ERROR, "float32", "bad") for case in problem.errors]
-    return [replace(trial, profiled=_profiled(problem, trial)) for trial in trials]
+    return [replace(trial, profiled=True) if _profiled(problem, trial) else trial for trial in trials]
 
 
 def redraw(planner: Planner, trial: Trial, draw: int) -> Trial:
@@ -162,12 +162,16 @@ def _gradients(planner: Planner) -> list[Trial]:
             planner.trial(case, Phase.HYGIENE, dtype, "gradient", names)
             for dtype in lower_precision(planner.problem)
         ]
-    return [replace(trial, parameters=options.parameters) for trial in trials]
+    return [replace(trial, parameters=True) for trial in trials] if options.parameters else trials
 
 
 def _profiled(problem: Problem, trial: Trial) -> bool:
-    watched = options_of(problem, "forbidden") is not None or options_of(problem, "allocation") is not None
-    return watched and not trial.traced and trial.raises is None
+    """Where the library's own list of operators is wanted, beside the trace or where there is none."""
+    if trial.traced or trial.raises is not None:
+        return False
+    if options_of(problem, "forbidden") is not None:
+        return True
+    return options_of(problem, "allocation") is not None and not (trial.gradient_of or trial.parameters)
 
 
 def with_cotangents(trial: Trial, expected: Observation, seed: str) -> Trial:

@@ -12,8 +12,10 @@ The module is located, never run. The built-in problems are a pack like any othe
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -65,8 +67,14 @@ def pack_at(folder: Path, name: str = "") -> Pack:
 
 def installed_packs(found: Iterable[EntryPoint] | None = None) -> list[Pack]:
     """The packs of installed packages, by name. Raises PackError where a module or its folder is missing."""
-    points = entry_points(group=GROUP) if found is None else found
+    points = _declared(tuple(sys.path)) if found is None else found
     return [_installed_pack(point) for point in sorted(points, key=lambda point: point.name)]
+
+
+@cache
+def _declared(import_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """What the packages on the import path declare: read once, since every package's metadata is opened for it."""
+    return tuple(entry_points(group=GROUP))
 
 
 def _installed_pack(point: EntryPoint) -> Pack:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -74,6 +74,7 @@ class Versions:
     memo: dict[Any, Any] = field(default_factory=dict)
     """What was worked out for the present seed, by whoever worked it out."""
     _seed: str | None = None
+    _parameters: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def listed(self) -> list[Version]:
@@ -140,8 +141,13 @@ class Versions:
         target = self._namespace[version]
         namespace = {names[0]: target} if len(names) == 1 else {name: getattr(target, name) for name in names}
         # The profiler tells which library calls a version makes; nobody asks that of the reference.
-        request = replace(trial, profiled=trial.profiled and version != "reference").request(MAX_BYTES)
-        submission = harness.Submission(self.filename, namespace)
+        request = trial.request(MAX_BYTES)
+        request.header["profile"] &= version != "reference"
+        submission = harness.Submission(self.filename, namespace, parameters=self._parameters)
         with contextlib.redirect_stdout(io.StringIO()):
             header, buffers = harness.perform(submission, request.header, request.buffers)
-        return decode(Frame(header, tuple(buffers)), self.source.splitlines())
+        return decode(Frame(header, tuple(buffers)), self._lines)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return harness.source_lines(self.source)

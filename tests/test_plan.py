@@ -127,12 +127,19 @@ def test_all_but_traced_calls_are_profiled_where_library_calls_are_refused() -> 
     assert not any(t.profiled for t in planned())
 
 
-def test_gradients_run_for_logic_on_every_case_and_in_lower_precision_on_two() -> None:
+def test_allocation_alone_profiles_the_ordinary_calls() -> None:
+    allocation = use("allocation", budgets=[{"metric": "new", "at_most": "B"}])
+    trials = planned(numbers="real", checks=[allocation, use("gradient")])
+    assert any(t.profiled for t in trials)
+    assert all(t.profiled is not bool(t.traced or t.gradient_of) for t in trials)
+
+
+def test_gradients_run_for_logic_on_every_case_and_in_lower_precision_on_one() -> None:
     cases = [case("a"), case("b", gradients=False), case("c"), case("d", skip=["gradient"]), case("e")]
     trials = [t for t in planned(numbers="real", cases=cases, checks=[use("gradient")]) if t.gradient_of]
     assert [t.case for t in trials if t.phase is Phase.LOGIC] == ["a", "c", "e"]
     lower = [(t.case, t.dtype) for t in trials if t.phase is Phase.HYGIENE]
-    assert lower == [(name, dtype) for name in "ac" for dtype in ("float32", "bfloat16", "float16")]
+    assert lower == [("a", dtype) for dtype in ("float32", "bfloat16", "float16")]
 
 
 def test_gradients_are_of_every_floating_tensor_unless_named() -> None:

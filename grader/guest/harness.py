@@ -61,6 +61,8 @@ class Submission:
     filename: str
     namespace: dict[str, Any]
     kept: list[list[torch.Tensor]] = field(default_factory=list)
+    parameters: dict[types.FunctionType, list[inspect.Parameter]] = field(default_factory=dict)
+    """What the functions called so far take: looking it up costs as much as a small call."""
 
 
 def load(
@@ -366,7 +368,7 @@ _ACTIONS: dict[str, Callable[[dict[str, Any], _Trial], Any]] = {
 def _apply(function: Any, step: dict[str, Any], trial: _Trial) -> Any:
     names = step.get("names") or step["args"]
     values = [trial.values[name] for name in step["args"]]
-    positional, keywords = bind(function, names, values)
+    positional, keywords = bind(parameters_of(function, trial.submission.parameters), names, values)
     try:
         return function(*positional, **keywords)
     except TypeError as error:
@@ -403,14 +405,30 @@ def _called(function: Any) -> Any:
     return function.forward if isinstance(function, torch.nn.Module) else function
 
 
-def bind(function: Any, names: Sequence[str], values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+def parameters_of(
+    function: Any, known: dict[types.FunctionType, list[inspect.Parameter]]
+) -> list[inspect.Parameter] | None:
+    """The parameters of a callable, or None when it does not say. Plain functions are kept in `known`."""
+    plain = type(function) is types.FunctionType
+    if plain and function in known:
+        return known[function]
+    try:
+        parameters = list(inspect.signature(_called(function)).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if plain:
+        known[function] = parameters
+    return parameters
+
+
+def bind(
+    parameters: Sequence[inspect.Parameter] | None, names: Sequence[str], values: Sequence[Any]
+) -> tuple[list[Any], dict[str, Any]]:
     """Passes values by position, but by name where the function has that name elsewhere or as a keyword only.
 
     So renamed parameters fit, and so do further ones (`mask=None`) put between the documented ones.
     """
-    try:
-        parameters = list(inspect.signature(_called(function)).parameters.values())
-    except (TypeError, ValueError):
+    if parameters is None:
         return list(values), {}
     slots = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     by_name = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
@@ -515,8 +533,7 @@ def to_bytes(value: torch.Tensor) -> bytearray:
     size = _numel(value) * _element_size(value)
     data = bytearray(size)
     if size:
-        with torch.no_grad():
-            _copy(_view(_frombuffer(data, dtype=_dtype_of(value)), _size(value)), _detach(value))
+        _copy(_view(_frombuffer(data, dtype=_dtype_of(value)), _size(value)), _detach(value))
     return data
 
 

@@ -10,7 +10,7 @@ import _thread
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
@@ -292,44 +292,66 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
+_STARTERS = [
+    (module, name)
+    for module in (threading, _thread)
+    for name in (
+        "_start_new_thread",
+        "_start_joinable_thread",
+        "start_new_thread",
+        "start_joinable_thread",
+    )
+    if hasattr(module, name)
+]
+_Watch = Callable[[], AbstractContextManager[None]]
+_watching: list[_Watch] = []
+
+
 @contextmanager
-def _followed(watch: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
-    """Runs `watch()` here and in every thread that is started inside the block: modes and profilers are per thread."""
-    places: list[tuple[Any, str]] = [
-        (module, name)
-        for module in (threading, _thread)
-        for name in (
-            "_start_new_thread",
-            "_start_joinable_thread",
-            "start_new_thread",
-            "start_joinable_thread",
-        )
-        if hasattr(module, name)
-    ]
-    kept = [(module, name, getattr(module, name)) for module, name in places]
+def following() -> Iterator[None]:
+    """Inside the block every thread that is started while something is watched is watched too.
+
+    Modes and profilers are per thread. A runner stays in this block for its whole life, so that a submission
+    cannot take the starter of threads before it is replaced.
+    """
+    kept = [(module, name, getattr(module, name)) for module, name in _STARTERS]
     for module, name, start in kept:
-        setattr(module, name, _watching(start, watch))
+        setattr(module, name, _follower(start))
     try:
-        with watch():
-            yield
+        yield
     finally:
         for module, name, start in kept:
             setattr(module, name, start)
 
 
-def _watching(
-    start: Callable[..., Any], watch: Callable[[], AbstractContextManager[None]]
-) -> Callable[..., Any]:
-    """`start`, a function that starts threads, with every thread's function run inside `watch()`."""
+def _follower(start: Callable[..., Any]) -> Callable[..., Any]:
+    """`start`, a function that starts threads, with every thread's function run inside what is watched now."""
 
     def starting(function: Callable[..., Any], *rest: Any, **options: Any) -> Any:
+        watches = list(_watching)
+
         def watched(*args: Any, **kwargs: Any) -> Any:
-            with watch():
+            with ExitStack() as stack:
+                for watch in watches:
+                    stack.enter_context(watch())
                 return function(*args, **kwargs)
 
-        return start(watched, *rest, **options)
+        return start(watched if watches else function, *rest, **options)
 
+    starting.following = True  # type: ignore[attr-defined]
     return starting
+
+
+@contextmanager
+def _followed(watch: _Watch) -> Iterator[None]:
+    """Runs `watch()` here and in every thread that is started inside the block."""
+    with ExitStack() as stack:
+        if not hasattr(getattr(*_STARTERS[0]), "following"):
+            stack.enter_context(following())
+        _watching.append(watch)
+        stack.callback(_watching.remove, watch)
+        stack.enter_context(watch())
+        yield
 
 
 def traced(recorder: Recorder) -> AbstractContextManager[None]:

@@ -40,7 +40,7 @@ def _load_package() -> ModuleType:
     package = importlib.util.module_from_spec(spec)
     sys.modules["_guest"] = package
     spec.loader.exec_module(package)
-    for name in ("wire", "harness", "confine", "family", "scratch"):
+    for name in ("wire", "harness", "trace", "confine", "family", "scratch"):
         importlib.import_module(f"_guest.{name}")
     return package
 
@@ -197,7 +197,8 @@ def _become_runner(
             sys.stdout.reconfigure(line_buffering=True)
         os.environ.update(HOME=scratch, TMPDIR=scratch)
         tempfile.tempdir = scratch
-        _serve_channel(guest, socket.socket(fileno=3), scratch)
+        with guest.trace.following():
+            _serve_channel(guest, socket.socket(fileno=3), scratch)
     except BaseException:
         _exit(70)
     _exit(0)

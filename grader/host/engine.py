@@ -18,8 +18,9 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -87,9 +88,25 @@ class _Runner:
     started: float
     baseline: Usage
     assembler: wire.Assembler
+    selector: selectors.BaseSelector
     captured: bytearray = field(default_factory=bytearray)
     written: int = 0
     status: int | None = None
+
+
+@dataclass
+class _Script:
+    """What is asked of one submission: to load, then each request; drawn once, however often it is run."""
+
+    load: Request
+    waiting: Iterator[Request]
+    meanwhile: Callable[[int], object]
+    trials: list[Request] = field(default_factory=list)
+
+    def prepare(self) -> list[Request]:
+        """Every request."""
+        self.trials.extend(self.waiting)
+        return self.trials
 
 
 class Engine:
@@ -108,6 +125,7 @@ class Engine:
         self._zygote = 0
         self._number = 0
         self._crash = ""
+        self._ending: _Runner | None = None
 
     def __enter__(self) -> Engine:
         self.start()
@@ -142,6 +160,7 @@ class Engine:
 
     def close(self) -> None:
         """Ends the zygote and every runner, and removes their folders."""
+        self._ending = None
         process, self._process = self._process, None
         control, self._control = self._control, None
         if control is not None:
@@ -164,26 +183,39 @@ class Engine:
         entries: Sequence[str],
         requests: Iterable[Request],
         limits: Limits | None = None,
+        meanwhile: Callable[[int], object] = lambda index: None,
     ) -> Run:
         """Runs one submission through the requests, in order, in a runner of its own.
 
-        Raises GraderError when no runner can be had.
+        The requests are drawn while the submission loads, and `meanwhile` is called with the number of each once
+        that is sent: work of the caller's that is done while the runner does its own. The runner has been told
+        to end when this returns; `settle` waits until it has. Raises GraderError when no runner can be had.
         """
         load = Request({"do": "load", "filename": filename, "entries": list(entries)}, [source])
-        trials = list(requests)
+        script = _Script(load, iter(requests), meanwhile)
         for _ in range(2):
             self._crash = ""
             with contextlib.suppress(_ZygoteGone):
-                return self._run_once(load, trials, limits or Limits())
+                return self._run_once(script, limits or Limits())
         if self._crash:
             raise GraderError("the grader's runner stopped", cause=self._crash, next_step="mhaquiz doctor")
         return Run(Outcome.KILLED, detail="it ended the process that runs it, twice")
 
-    def _run_once(self, load: Request, trials: Sequence[Request], limits: Limits) -> Run:
+    def settle(self) -> None:
+        """Waits until nothing of the last runner is left. What came of its run stands, whatever happens here."""
+        runner, self._ending = self._ending, None
+        if runner is None:
+            return
+        try:
+            self._await_end(runner, _ANSWER_SECONDS)
+        except _ZygoteGone:
+            self._bury(runner)
+
+    def _run_once(self, script: _Script, limits: Limits) -> Run:
         runner = self._begin(limits)
         frames: list[wire.Frame] = []
         try:
-            run = self._converse(runner, load, trials, frames)
+            run = self._converse(runner, script, frames)
         except _Stop as stop:
             run = Run(stop.outcome, tuple(frames), detail=stop.detail)
         except BaseException:
@@ -201,14 +233,12 @@ class Engine:
             text = whole + newline
         return re.sub(rf"{re.escape(self._scratch)}/[^/\s]+/", "", _OUR_FRAME.sub("", text))
 
-    def _converse(
-        self, runner: _Runner, load: Request, trials: Sequence[Request], frames: list[wire.Frame]
-    ) -> Run:
-        loaded = self._ask(runner, load).header
+    def _converse(self, runner: _Runner, script: _Script, frames: list[wire.Frame]) -> Run:
+        loaded = self._ask(runner, script.load, script.prepare).header
         if loaded.get("loaded") is not True:
             return Run(Outcome.RAISED, load_failure=_account(loaded.get("failure")))
-        for request in trials:
-            frames.append(self._ask(runner, request))
+        for index, request in enumerate(script.prepare()):
+            frames.append(self._ask(runner, request, partial(script.meanwhile, index)))
         look = self._ask(runner, Request({"do": "look"})).header.get("digests")
         if not isinstance(look, list) or not all(isinstance(group, list) for group in look):
             raise _Stop(Outcome.REFUSED, "its last answer makes no sense")
@@ -216,6 +246,7 @@ class Engine:
         return Run(Outcome.RETURNED, tuple(frames), digests=digests)
 
     def _begin(self, limits: Limits) -> _Runner:
+        self.settle()
         self.start()
         if not self._zygote:
             self._wait_ready()
@@ -239,7 +270,12 @@ class Engine:
         ours.setblocking(False)
         baseline = usage(self._zygote)
         assembler = wire.Assembler(limits.reply_bytes)
-        return _Runner(self._number, ours, output, pid, limits, time.monotonic(), baseline, assembler)
+        selector = selectors.DefaultSelector()
+        for source in (ours, output, self._control):
+            assert source is not None
+            selector.register(source, selectors.EVENT_READ)
+        now = time.monotonic()
+        return _Runner(self._number, ours, output, pid, limits, now, baseline, assembler, selector)
 
     def _started(self) -> int:
         """The pid of the runner that was just asked for."""
@@ -258,47 +294,51 @@ class Engine:
             self._listen(deadline)
 
     def _end(self, runner: _Runner) -> None:
-        """Ends a runner and waits until nothing of it is left. What came of the run stands, whatever happens here."""
+        """Has a runner ended, with all that it started; `settle` waits until that is done."""
+        runner.selector.close()
         runner.channel.close()
         os.close(runner.output)
         try:
             self._send({"do": "kill", "number": runner.number})
-            self._await_end(runner, _ANSWER_SECONDS)
         except _ZygoteGone:
             self._bury(runner)
+        else:
+            self._ending = runner
 
-    def _ask(self, runner: _Runner, request: Request) -> wire.Frame:
+    def _ask(
+        self, runner: _Runner, request: Request, meanwhile: Callable[[], object] = lambda: None
+    ) -> wire.Frame:
         """Sends one request and waits for its reply, watching the limits all the while. Raises _Stop."""
         token = secrets.token_hex(8)
         header = {"do": "trial", **request.header, "token": token}
-        pending = memoryview(wire.encode(header, request.buffers))
-        assert self._control is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(runner.channel, selectors.EVENT_READ | selectors.EVENT_WRITE)
-            selector.register(runner.output, selectors.EVENT_READ)
-            selector.register(self._control, selectors.EVENT_READ)
-            next_watch = time.monotonic() + _POLL_SECONDS
-            while True:
-                for key, events in selector.select(_POLL_SECONDS):
-                    if key.fd == runner.output:
-                        if not self._drain(runner):
-                            selector.unregister(runner.output)
-                    elif key.fileobj is self._control:
-                        self._listen(time.monotonic())
-                    else:
-                        if events & selectors.EVENT_WRITE:
-                            pending = self._push(runner, pending)
-                            if not pending:
-                                selector.modify(runner.channel, selectors.EVENT_READ)
-                        frame = self._pull(runner) if events & selectors.EVENT_READ else None
-                        if frame is not None:
-                            return self._checked(runner, frame, token)
-                if self._has_ended(runner):
-                    # A process of its own may hold the channel open: no answer will come.
-                    raise self._gone(runner)
-                if time.monotonic() >= next_watch:
-                    self._watch(runner)
-                    next_watch = time.monotonic() + _POLL_SECONDS
+        pending = self._push(runner, memoryview(wire.encode(header, request.buffers)))
+        if pending:
+            runner.selector.modify(runner.channel, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        else:
+            meanwhile()
+        next_watch = time.monotonic() + _POLL_SECONDS
+        while True:
+            for key, events in runner.selector.select(_POLL_SECONDS):
+                if key.fd == runner.output:
+                    if not self._drain(runner):
+                        runner.selector.unregister(runner.output)
+                elif key.fileobj is self._control:
+                    self._listen(time.monotonic())
+                else:
+                    if events & selectors.EVENT_WRITE:
+                        pending = self._push(runner, pending)
+                        if not pending:
+                            runner.selector.modify(runner.channel, selectors.EVENT_READ)
+                            meanwhile()
+                    frame = self._pull(runner) if events & selectors.EVENT_READ else None
+                    if frame is not None:
+                        return self._checked(runner, frame, token)
+            if self._has_ended(runner):
+                # A process of its own may hold the channel open: no answer will come.
+                raise self._gone(runner)
+            if time.monotonic() >= next_watch:
+                self._watch(runner)
+                next_watch = time.monotonic() + _POLL_SECONDS
 
     def _checked(self, runner: _Runner, frame: wire.Frame, token: str) -> wire.Frame:
         """The frame, if it answers what was asked."""

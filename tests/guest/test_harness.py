@@ -13,7 +13,16 @@ import pytest
 import torch
 
 from grader.guest import harness
-from grader.guest.harness import LoadFailure, Submission, bind, load, perform, second_look, to_bytes
+from grader.guest.harness import (
+    LoadFailure,
+    Submission,
+    bind,
+    load,
+    parameters_of,
+    perform,
+    second_look,
+    to_bytes,
+)
 
 _FILE = "/scratch/answer.py"
 _X = torch.arange(24, dtype=torch.float32)
@@ -473,7 +482,7 @@ class _Module(torch.nn.Module):
 )  # fmt: skip
 def test_every_way_to_take_two_arguments(function: Any) -> None:
     """By position, and by name where the function wants the name."""
-    positional, keywords = bind(function, ["x", "n"], [1, 2])
+    positional, keywords = bind(parameters_of(function, {}), ["x", "n"], [1, 2])
     result = function(*positional, **keywords)
     assert result in ((1, 2), 2)
 

@@ -40,7 +40,9 @@ def _request(value: Any = 1, **more: Any) -> Request:
 
 def _run(engine: Engine, source: str, *values: Any, **limits: Any) -> Run:
     requests = [_request(value) for value in values or (1,)]
-    return engine.run(textwrap.dedent(source).encode(), "answer.py", ["f"], requests, Limits(**limits))
+    run = engine.run(textwrap.dedent(source).encode(), "answer.py", ["f"], requests, Limits(**limits))
+    engine.settle()
+    return run
 
 
 def _zygote(engine: Engine) -> int:
