@@ -393,6 +393,6 @@ def _profiling(names: set[str]) -> Iterator[None]:
             names.update(e.name() for thread in events for e in thread if e.name().startswith("aten::"))
         return
     # A library that has dropped the older interface: the same names, at the price of its slower one.
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profile:
         yield
     names.update(e.name for e in profile.events() or [] if e.name.startswith("aten::"))

@@ -403,7 +403,9 @@ def test_it_fails_its_check_and_only_it(fixture: Fixture, judge: Judge) -> None:
     assert failed == {fixture.check}, [(c.name, c.message) for c in report.checks if c.name in failed]
     assert report.verdict is Verdict.FAILED
     result = report.check(fixture.check)
-    assert (result.code, result.message) == (fixture.code, fixture.message)
+    # The library's own words for an operation of backward differ between its versions.
+    message = result.message.replace("of SigmoidBackward0,", "of Sigmoid,")
+    assert (result.code, message) == (fixture.code, fixture.message)
     assert result.case_name == fixture.case
     assert (result.place.line if result.place else None) == fixture.line
 
