@@ -111,8 +111,6 @@ def grade(
         report = _grade(task, submission, engine, blank)
     except MhaquizError as error:
         report = replace(blank, error={**error.to_json(), "exit_code": error.exit_code})
-    finally:
-        engine.settle()
     return replace(report, duration_ms=(time.monotonic() - started) * 1000)
 
 

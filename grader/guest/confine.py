@@ -1,7 +1,7 @@
-"""What a runner does to itself before the submission's first byte: the plain limits.
+"""What a runner does to itself before the submission's first byte: its limits, then the walls asked for.
 
 Its own session (so that the whole group can be killed), death with the zygote, resource limits, a scratch
-folder, and no descriptor but its channel and its output. A stricter sandbox adds to this, never replaces it.
+folder, and no descriptor but its channel and its output. A stricter sandbox adds walls to this, never replaces it.
 """
 
 from __future__ import annotations
@@ -12,20 +12,27 @@ import resource
 import signal
 from typing import Any
 
+from .walls import enclose
+
 _PR_SET_PDEATHSIG = 1
 _OPEN_FILES = 256
 
 
-def confine(limits: dict[str, Any], scratch: str, channel: int, output: int) -> None:
-    """Applies the limits to this process. Must run in the fresh fork, before anything is loaded."""
-    os.setsid()
-    _die_with_parent()
+def take_channel(channel: int, output: int) -> None:
+    """Keeps the channel as descriptor 3 and the output as 1 and 2; closes every other one."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.dup2(channel, 3)
     os.closerange(4, 1 << 12)
+
+
+def confine(limits: dict[str, Any], walls: dict[str, Any], scratch: str) -> None:
+    """Applies limits and walls to this process, in the fresh fork, before anything is loaded. Raises OSError."""
+    os.setsid()
+    _die_with_parent()
+    enclose(walls, scratch)
     os.chdir(scratch)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_CPU, int(limits["cpu_seconds"]), more=1)

@@ -1,8 +1,9 @@
 """Imports torch once, then forks one runner per submission. Runs no submission itself.
 
-Started as a script with the number of its control socket and the folder for scratch folders. The host sends
-`run` (with a channel and an output descriptor) and `kill`; the zygote answers `started` (or `failed`) and
-`ended`. It computes nothing: one multi-threaded operation here would make its children hang.
+Started as a script with the number of its control socket, the folder for scratch folders, and the walls of its
+runners (JSON, see walls.py). The host sends `run` (with a channel and an output descriptor) and `kill`; the zygote
+answers `started` (or `failed`) and `ended`. It computes nothing: one multi-threaded operation here would make its
+children hang.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _load_package() -> ModuleType:
     package = importlib.util.module_from_spec(spec)
     sys.modules["_guest"] = package
     spec.loader.exec_module(package)
-    for name in ("wire", "harness", "trace", "confine", "family", "scratch"):
+    for name in ("wire", "harness", "trace", "walls", "confine", "family", "scratch"):
         importlib.import_module(f"_guest.{name}")
     return package
 
@@ -48,9 +49,12 @@ def _load_package() -> ModuleType:
 class Zygote:
     """The loop between the host and the runners."""
 
-    def __init__(self, control: socket.socket, scratch: str, guest: ModuleType) -> None:
+    def __init__(
+        self, control: socket.socket, scratch: str, walls: dict[str, Any], guest: ModuleType
+    ) -> None:
         self.control = control
         self.scratch = scratch
+        self.walls = walls
         self.guest = guest
         self.runners: dict[int, tuple[int, str]] = {}
         self.wake_read, self.wake_write = os.pipe()
@@ -109,9 +113,10 @@ class Zygote:
         number = command["number"]
         try:
             scratch = tempfile.mkdtemp(dir=self.scratch)
-            pid = os.fork()
-            if pid == 0:
-                _become_runner(self.guest, command, scratch, channel, output)
+            with self.guest.walls.own_processes(self.walls):
+                pid = os.fork()
+                if pid == 0:
+                    _become_runner(self.guest, command, self.walls, scratch, channel, output)
         except OSError as error:
             self.say({"failed": number, "why": str(error)})
             return
@@ -132,21 +137,21 @@ class Zygote:
         """Collects ended processes; what a runner left behind is ended with it."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 break
             if pid == 0:
                 break
             if pid in self.runners:
-                self.finish(pid, status)
+                self.finish(pid, status, used.ru_utime + used.ru_stime)
 
-    def finish(self, pid: int, status: int) -> None:
+    def finish(self, pid: int, status: int, cpu_seconds: float) -> None:
         """Tidies up after a runner that has ended, then tells the host."""
         number, scratch = self.runners.pop(pid)
         self.kill(pid)
         self.end_strays(kept=self.runners)
         self.guest.scratch.remove(scratch)
-        self.say({"ended": number, "status": status})
+        self.say({"ended": number, "status": status, "cpu_seconds": cpu_seconds})
 
     def end_strays(self, kept: Collection[int]) -> None:
         """Ends every process below this one but for the runners to keep.
@@ -184,24 +189,43 @@ def _become_subreaper() -> None:
 
 
 def _become_runner(
-    guest: ModuleType, command: dict[str, Any], scratch: str, channel: int, output: int
+    guest: ModuleType,
+    command: dict[str, Any],
+    walls: dict[str, Any],
+    scratch: str,
+    channel: int,
+    output: int,
 ) -> None:
     """In the fork: confine, serve the channel, leave. Never returns."""
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        guest.confine.confine(command["limits"], scratch, channel, output)
+        guest.confine.take_channel(channel, output)
+        served = socket.socket(fileno=3)
+        _confine(guest, command["limits"], walls, scratch, served)
         if isinstance(sys.stdout, io.TextIOWrapper):
             # The runner is ended, not left: what it printed must not wait in a buffer.
             sys.stdout.reconfigure(line_buffering=True)
         os.environ.update(HOME=scratch, TMPDIR=scratch)
         tempfile.tempdir = scratch
         with guest.trace.following():
-            _serve_channel(guest, socket.socket(fileno=3), scratch)
+            _serve_channel(guest, served, scratch)
     except BaseException:
         _exit(70)
     _exit(0)
+
+
+def _confine(
+    guest: ModuleType, limits: dict[str, Any], walls: dict[str, Any], scratch: str, channel: socket.socket
+) -> None:
+    """Tells the host whether the runner is enclosed, before any of the submission is there. Raises OSError."""
+    try:
+        guest.confine.confine(limits, walls, scratch)
+    except Exception as error:
+        channel.sendall(guest.wire.encode({"confined": False, "why": f"{type(error).__name__}: {error}"}))
+        raise
+    channel.sendall(guest.wire.encode({"confined": True}))
 
 
 def _serve_channel(guest: ModuleType, channel: socket.socket, scratch: str) -> None:
@@ -268,10 +292,12 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         guest = _load_package()
+    walls = json.loads(sys.argv[3])
+    guest.walls.prepare(walls)
     sys.meta_path.insert(0, _Hidden())
     gc.collect()
     gc.freeze()
-    Zygote(control, sys.argv[2], guest).serve()
+    Zygote(control, sys.argv[2], walls, guest).serve()
 
 
 if __name__ == "__main__":

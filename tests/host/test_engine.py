@@ -22,8 +22,11 @@ from grader.guest.scratch import remove
 from grader.guest.wire import Request
 from grader.host.engine import Engine, Run
 from grader.host.limits import MIB, Limits
-from grader.host.sandbox.plain import Plain, guest_environment
+from grader.host.sandbox import plain
+from grader.host.sandbox.interpreter import guest_environment
+from grader.host.sandbox.plain import Plain
 from grader.host.watch import usage
+from grader.host.zygote import Zygote
 from grader.report import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +50,7 @@ def _run(engine: Engine, source: str, *values: Any, **limits: Any) -> Run:
 
 def _zygote(engine: Engine) -> int:
     _run(engine, _RIGHT)
-    return engine._zygote
+    return engine.zygotes[0].pid
 
 
 def _gone(pids: set[int], seconds: float = 5.0) -> bool:
@@ -187,7 +190,7 @@ def test_processes_that_fled_are_counted(engine: Engine) -> None:
     """
     run = _run(engine, source, processes=8)
     assert (run.outcome, run.detail) == (Outcome.PROCESS_LIMIT, "it started more than 8 processes")
-    assert descendants(engine._zygote) == set()
+    assert descendants(engine.zygotes[0].pid) == set()
 
 
 def test_memory_of_children_is_counted(engine: Engine) -> None:
@@ -209,7 +212,7 @@ def test_zygote_killed_between_runs_is_replaced(own: Engine) -> None:
     first = _zygote(own)
     os.kill(first, signal.SIGKILL)
     run = _run(own, _RIGHT)
-    assert (run.outcome, own._zygote != first) == (Outcome.RETURNED, True)
+    assert (run.outcome, own.zygotes[0].pid != first) == (Outcome.RETURNED, True)
 
 
 def test_zygote_killed_during_a_run_is_replaced(own: Engine, tmp_path: Path) -> None:
@@ -240,41 +243,38 @@ def test_killing_the_zygote_twice_is_the_submissions_doing(own: Engine) -> None:
 def test_zygote_that_crashes_is_replaced(own: Engine) -> None:
     """A fault of our own, once, costs nobody anything."""
     _zygote(own)
-    assert own._control is not None
-    own._control.sendall(b"no json\n")
+    assert own.zygotes[0]._control is not None
+    own.zygotes[0]._control.sendall(b"no json\n")
     assert _run(own, _RIGHT).outcome is Outcome.RETURNED
 
 
 def test_zygote_that_crashes_every_time_is_our_fault(own: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Never the submission's; the last words are the cause."""
-    started = Engine._started
+    started = Zygote._started
 
-    def crash(engine: Engine) -> int:
-        pid = started(engine)
-        assert engine._control is not None
-        engine._control.sendall(b"no json\n")
+    def crash(zygote: Zygote) -> int:
+        pid = started(zygote)
+        assert zygote._control is not None
+        zygote._control.sendall(b"no json\n")
         return pid
 
-    monkeypatch.setattr(Engine, "_started", crash)
+    monkeypatch.setattr(Zygote, "_started", crash)
     with pytest.raises(GraderError, match="the grader's runner stopped") as caught:
         _run(own, "import time\ntime.sleep(30)\n")
     assert "JSONDecodeError" in caught.value.cause
 
 
-def test_zygote_that_does_not_start_is_our_fault() -> None:
+def test_zygote_that_does_not_start_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words of the interpreter are the cause; nothing stays behind."""
 
-    class Broken(Plain):
-        def start(self, script: str, control: int, scratch: str) -> subprocess.Popen[bytes]:
-            return super().start(str(ROOT / "nowhere.py"), control, scratch)
-
+    monkeypatch.setattr(plain, "GUEST", ROOT / "nowhere")
     before = _scratch()
     with (
-        Engine(Broken()) as engine,
+        Engine(Plain()) as engine,
         pytest.raises(GraderError, match="the grader's runner did not start") as caught,
     ):
         _run(engine, _RIGHT)
-    assert "nowhere.py" in caught.value.cause
+    assert "nowhere" in caught.value.cause
     assert caught.value.next_step == "mhaquiz doctor"
     assert _scratch() - before == set()
 
@@ -323,8 +323,8 @@ def test_interrupted_host_leaves_nothing(number: signal.Signals, tmp_path: Path)
             steps = [{{"do": "call", "name": "f", "args": [], "observe": True}}]
             header = {{"max_bytes": 1, "dtype": "float32", "buffers": [], "args": {{}}, "steps": steps}}
             with Engine() as engine:
-                engine._wait_ready()
-                print(engine._zygote, flush=True)
+                engine.zygotes[0]._wait_ready()
+                print(engine.zygotes[0].pid, flush=True)
                 engine.run(source, "answer.py", ["f"], [Request(header)])
             """
         )
@@ -369,11 +369,13 @@ def test_many_runs_leak_nothing(engine: Engine) -> None:
         "def f(:\n",
     ]
     _run(engine, _RIGHT)
-    zygote = Path(f"/proc/{engine._zygote}/fd")
+    enclosed = engine.zygotes[0].enclosed
+    assert enclosed is not None
+    zygote = Path(f"/proc/{engine.zygotes[0].pid}/fd")
     before = (
         _descriptors(),
         len(list(zygote.iterdir())),
-        len(list(Path(engine._scratch).iterdir())),
+        len(list(Path(enclosed.scratch).iterdir())),
         _resident(),
     )
     for number in range(30):
@@ -381,7 +383,7 @@ def test_many_runs_leak_nothing(engine: Engine) -> None:
     after = (
         _descriptors(),
         len(list(zygote.iterdir())),
-        len(list(Path(engine._scratch).iterdir())),
+        len(list(Path(enclosed.scratch).iterdir())),
         _resident(),
     )
     assert after[:3] == before[:3]

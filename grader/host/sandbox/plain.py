@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import site
-import subprocess
-import sys
+import tempfile
 
-# What a library needs to start at all, or picks kernels and devices by. Nothing else of the user's environment.
-_KEPT = (
-    "PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "OPENBLAS_CORETYPE",
-    "OPENBLAS_L2_SIZE", "TRITON_INTERPRET",
-)  # fmt: skip
-
-
-def guest_environment() -> dict[str, str]:
-    """The environment of a zygote: no secrets, one thread (several would hang a fork)."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    # Without the script compiler a scripted function is the Python function: its names, lines and exceptions show.
-    fixed = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTORCH_JIT": "0"}
-    return {**kept, "LANG": "C.UTF-8", **fixed}
-
-
-def _isolation() -> list[str]:
-    """No environment variables, no current folder; the user's own packages only where torch is one of them."""
-    return ["-E", "-P"] if site.ENABLE_USER_SITE and _torch_is_in(site.getusersitepackages()) else ["-I"]
-
-
-def _torch_is_in(folder: str) -> bool:
-    spec = importlib.util.find_spec("torch")
-    return spec is not None and str(spec.origin).startswith(folder + os.sep)
+from grader.host.sandbox.base import Enclosed
+from grader.host.sandbox.interpreter import GUEST, python, started
 
 
 class Plain:
@@ -46,15 +22,8 @@ class Plain:
             return None
         return "this system cannot fork; run mhaquiz on Linux, macOS or in WSL"
 
-    def start(self, script: str, control: int, scratch: str) -> subprocess.Popen[bytes]:
+    def start(self, control: int) -> Enclosed:
         """The interpreter without the user's settings and without the current folder on the import path."""
-        return subprocess.Popen(
-            [sys.executable, *_isolation(), script, str(control), scratch],
-            env=guest_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=[control],
-            start_new_session=True,
-            close_fds=True,
-        )
+        scratch = tempfile.mkdtemp(prefix="mhaquiz-")
+        process = started(python(GUEST, control, scratch, {}), control)
+        return Enclosed(process, str(GUEST), scratch, scratch)
