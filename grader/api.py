@@ -12,6 +12,8 @@ from typing import Any
 from grader.content import Library, default_library
 from grader.errors import UsageError
 from grader.host.engine import Engine
+from grader.host.sandbox import choose
+from grader.host.sandbox.plain import Plain
 from grader.judge import Submission, Task
 from grader.judge import grade as judge_grade
 from grader.report import Report
@@ -71,7 +73,9 @@ def grade(
         _read(source) if isinstance(source, Path) else source.encode() if isinstance(source, str) else source
     )
     made = task(default_library(packs), problem)
-    return judge_grade(made, Submission(data, file), engine or _shared_engine(), seed=seed, device=device)
+    return judge_grade(
+        made, Submission(data, file), engine or _shared_engine(device), seed=seed, device=device
+    )
 
 
 def check(problem: str, answer: str | Path | Callable[..., Any], *, seed: str | None = None) -> ShownReport:
@@ -151,13 +155,14 @@ def _read(path: Path) -> bytes:
         ) from None
 
 
-_engine: Engine | None = None
+_engines: dict[bool, Engine] = {}
 
 
-def _shared_engine() -> Engine:
-    global _engine
-    if _engine is None:
-        _engine = Engine()
-        _engine.start()
-        atexit.register(_engine.close)
-    return _engine
+def _shared_engine(device: str) -> Engine:
+    """The warm engine: in the strictest sandbox here, but in none on a GPU, which no sandbox is proved to reach."""
+    enclosed = device == "cpu"
+    if enclosed not in _engines:
+        engine = _engines[enclosed] = Engine(choose() if enclosed else Plain())
+        engine.start()
+        atexit.register(engine.close)
+    return _engines[enclosed]

@@ -97,6 +97,11 @@ class Library:
             digest.update(len(content).to_bytes(8, "big") + content)
         return digest.hexdigest()[:12]
 
+    def folders(self) -> tuple[Path, ...]:
+        """Every folder that holds problems, solutions or templates: what no submission may read."""
+        packs = [folder for pack in self.packs for folder in (pack.problems, pack.solutions)]
+        return (*packs, self.templates_folder)
+
     def templates(self) -> Path:
         """The folder of jinja2 templates."""
         return self.templates_folder

@@ -84,7 +84,7 @@ class Bubblewrap:
         options: list[str] = []
         for path in folders.SYSTEM:
             options += _same(path)
-        for path in folders.SETTINGS:
+        for path in (*folders.SETTINGS, *folders.PROCESSOR):
             options += ["--ro-bind-try", path, path]
         for folder in folders.readable():
             options += ["--ro-bind", str(folder), str(folder)]

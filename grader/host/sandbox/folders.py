@@ -21,6 +21,8 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/
 """Where a system keeps its programs and libraries; some are links into others."""
 SETTINGS = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 """What the loader, a compiler and the clock need of /etc."""
+PROCESSOR = ("/sys/devices/system/cpu", "/sys/devices/system/node")
+"""Where libraries count processors and caches."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
@@ -44,9 +46,7 @@ def hidden(more: Sequence[Path] = ()) -> list[Path]:
 
 @cache
 def _own() -> tuple[Path, ...]:
-    library = default_library()
-    packs = [folder for pack in library.packs for folder in (pack.problems, pack.solutions)]
-    return (_PACKAGE, library.templates(), *packs)
+    return (_PACKAGE, *default_library().folders())
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:

@@ -54,7 +54,7 @@ class Landlock:
 
     def _walls(self) -> dict[str, Any]:
         wide = [Path(path) for path in folders.SYSTEM if Path(path).is_dir()]
-        narrow = [*folders.SETTINGS, *folders.DEVICES]
+        narrow = [*folders.SETTINGS, *folders.PROCESSOR, *folders.DEVICES, "/proc/cpuinfo"]
         allowed = [str(path) for path in around([*wide, *folders.readable()], folders.hidden(self._hide))]
         rules = {"readable": [*allowed, *narrow], "writable": list(_WRITABLE)}
         return {"landlock": rules, "filter": syscalls.compiled().hex()}
