@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -75,6 +76,7 @@ class Versions:
     """What was worked out for the present seed, by whoever worked it out."""
     _seed: str | None = None
     _parameters: dict[Any, Any] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @cached_property
     def listed(self) -> list[Version]:
@@ -124,16 +126,19 @@ class Versions:
 
     def begin(self, seed: str) -> None:
         """Keeps what is known of this seed and drops the rest: a batch of one seed pays for each version once."""
-        if seed != self._seed:
-            self.memo.clear()
-            self._seed = seed
+        with self._lock:
+            if seed != self._seed:
+                self.memo.clear()
+                self._seed = seed
 
     def observe(self, version: str, trial: Trial) -> Observation:
         """What a version does on a trial. Remembered: trial keys are unique for one seed."""
         key = ("observe", version, trial.key, trial.dtype, trial.traced, trial.twin)
-        if key not in self.memo:
-            self.memo[key] = self._observe(version, trial)
-        found: Observation = self.memo[key]
+        # One at a time: a version runs with this process's own output and threads redirected.
+        with self._lock:
+            if key not in self.memo:
+                self.memo[key] = self._observe(version, trial)
+            found: Observation = self.memo[key]
         return found
 
     def _observe(self, version: str, trial: Trial) -> Observation:

@@ -31,7 +31,7 @@ def split_heads(x, num_heads):
 @pytest.fixture(autouse=True)
 def shared(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine of the tests is the one that the functions share."""
-    monkeypatch.setattr(api, "_engine", engine)
+    monkeypatch.setattr(api, "_engines", {True: engine})
 
 
 def check_size(x: torch.Tensor, num_heads: int) -> int:

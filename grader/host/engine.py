@@ -10,7 +10,8 @@ import contextlib
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
@@ -42,6 +43,8 @@ class Run:
     stdout: str = ""
     detail: str = ""
     seconds: float = 0.0
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by what they went into: `fork`, `confine`, `load` and `run`."""
 
 
 @dataclass
@@ -146,7 +149,9 @@ class Engine:
 
 def _run_once(zygote: Zygote, script: _Script, limits: Limits) -> Run:
     zygote.crash = ""
+    asked = time.monotonic()
     runner = zygote.begin(limits)
+    forked = time.monotonic() - asked
     frames: list[wire.Frame] = []
     try:
         run = _converse(runner, script, frames)
@@ -156,11 +161,13 @@ def _run_once(zygote: Zygote, script: _Script, limits: Limits) -> Run:
         enclosed = zygote.enclosed
         zygote.end(runner)
     stdout = runner.captured.decode("utf-8", errors="replace")
-    return replace(run, stdout=_cleaned(stdout, enclosed), seconds=runner.age)
+    costs = {"fork": forked, "confine": runner.confine_seconds, **run.costs}
+    return replace(run, stdout=_cleaned(stdout, enclosed), seconds=runner.age, costs=costs)
 
 
 def _converse(runner: Runner, script: _Script, frames: list[wire.Frame]) -> Run:
     loaded = runner.ask(script.load, script.prepare).header
+    load_seconds = runner.age
     if loaded.get("loaded") is not True:
         return Run(Outcome.RAISED, load_failure=_account(loaded.get("failure")))
     for index, request in enumerate(script.prepare()):
@@ -169,7 +176,8 @@ def _converse(runner: Runner, script: _Script, frames: list[wire.Frame]) -> Run:
     if not isinstance(look, list) or not all(isinstance(group, list) for group in look):
         raise Stop(Outcome.REFUSED, "its last answer makes no sense")
     digests = tuple(tuple(map(str, group)) for group in look)
-    return Run(Outcome.RETURNED, tuple(frames), digests=digests)
+    costs = {"load": load_seconds - runner.confine_seconds, "run": runner.age - load_seconds}
+    return Run(Outcome.RETURNED, tuple(frames), digests=digests, costs=costs)
 
 
 def _cleaned(text: str, enclosed: Enclosed | None) -> str:

@@ -71,6 +71,7 @@ class Runner:
         self.pid = pid
         self.limits = limits
         self.captured = bytearray()
+        self.confine_seconds = 0.0
         self.ended: Ended | None = None
         self._zygote = zygote
         self._channel = channel
@@ -167,6 +168,7 @@ class Runner:
         if frame.header.get("confined") is not True:
             raise _not_confined(str(frame.header.get("why")))
         self._confined = True
+        self.confine_seconds = float(frame.header["seconds"])
         return self._assembler.next()
 
     def _gone(self) -> Stop:
