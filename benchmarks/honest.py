@@ -11,12 +11,16 @@ finding was confirmed on two fresh draws, which is what a submission would be fa
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from pathlib import Path
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from grader.content import default_library
 from grader.fold import Fold, failed_trials, fold, views

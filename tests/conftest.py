@@ -5,6 +5,7 @@ torch is imported by the fixtures only: tests of what is drawn, read and kept do
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,6 +29,20 @@ def engine() -> Iterator[Engine]:
     from grader.host.engine import Engine
 
     with Engine() as running:
+        yield running
+
+
+@pytest.fixture(scope="session", params=["bubblewrap", "landlock", "plain"])
+def enclosed(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """A warm engine in every sandbox. One that does not work here is skipped, unless it is required."""
+    from grader.host.engine import Engine
+    from grader.host.sandbox import backends
+
+    sandbox = next(sandbox for sandbox in backends() if sandbox.name == request.param)
+    reason = sandbox.available()
+    if reason is not None:
+        (pytest.fail if os.environ.get("MHAQUIZ_REQUIRE_SANDBOX") else pytest.skip)(reason)
+    with Engine(sandbox) as running:
         yield running
 
 

@@ -32,7 +32,7 @@ def confine(limits: dict[str, Any], walls: dict[str, Any], scratch: str) -> None
     """Applies limits and walls to this process, in the fresh fork, before anything is loaded. Raises OSError."""
     os.setsid()
     _die_with_parent()
-    enclose(walls, scratch)
+    enclose(walls, limits, scratch)
     os.chdir(scratch)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_CPU, int(limits["cpu_seconds"]), more=1)

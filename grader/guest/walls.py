@@ -47,17 +47,17 @@ def own_processes(walls: dict[str, Any]) -> Iterator[None]:
         os.close(home)
 
 
-def enclose(walls: dict[str, Any], scratch: str) -> None:
+def enclose(walls: dict[str, Any], limits: dict[str, Any], scratch: str) -> None:
     """In the fork: raises every wall asked for. Raises OSError when one cannot be raised."""
     if walls.get("namespaces"):
-        _own_namespaces(walls, scratch)
+        _own_namespaces(limits, scratch)
     if walls.get("landlock"):
         _own_domain(walls["landlock"], scratch)
     if walls.get("filter"):
         _filter_calls(bytes.fromhex(walls["filter"]))
 
 
-def _own_namespaces(walls: dict[str, Any], scratch: str) -> None:
+def _own_namespaces(limits: dict[str, Any], scratch: str) -> None:
     """Users, mounts and shared memory of its own: a sized scratch folder, and no more of the zygote than its files."""
     user, group = os.getuid(), os.getgid()
     _call(_libc.unshare, _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWIPC)
@@ -67,7 +67,7 @@ def _own_namespaces(walls: dict[str, Any], scratch: str) -> None:
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE, None)
     # Over the folder of all runners' scratch folders: this one's alone is there.
     above = os.path.dirname(scratch)
-    size = f"size={int(walls['scratch_bytes'])},nr_inodes={int(walls['scratch_files'])},mode=755"
+    size = f"size={int(limits['scratch_bytes'])},nr_inodes={int(limits['scratch_files'])},mode=755"
     _mount("tmpfs", above, "tmpfs", _MS_NOSUID | _MS_NODEV, size)
     os.mkdir(scratch, 0o700)
     _mount("tmpfs", "/proc", "tmpfs", _MS_RDONLY, _EMPTY)

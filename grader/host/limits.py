@@ -18,9 +18,16 @@ class Limits:
     processes: int = 64
     output_bytes: int = 8 * MIB
     file_bytes: int = 64 * MIB
+    scratch_bytes: int = 256 * MIB
+    scratch_files: int = 20_000
     reply_bytes: int = 512 * MIB
     kept_output: int = 64 * 1024
 
     def for_guest(self) -> dict[str, Any]:
         """What the runner applies to itself."""
-        return {"cpu_seconds": self.cpu_seconds, "file_bytes": self.file_bytes}
+        return {
+            "cpu_seconds": self.cpu_seconds,
+            "file_bytes": self.file_bytes,
+            "scratch_bytes": self.scratch_bytes,
+            "scratch_files": self.scratch_files,
+        }

@@ -20,7 +20,7 @@ from grader.errors import GraderError
 from grader.guest import wire
 from grader.guest.wire import Request
 from grader.host.limits import Limits
-from grader.host.watch import Usage, usage
+from grader.host.watch import Usage, usage, written
 from grader.report import Outcome
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ ANSWER_SECONDS = 10.0
 GRACE_SECONDS = 1.0
 _BROKEN_HARNESS = 70
 _POLL_SECONDS = 0.02
+# Counting files takes longer than a look at processes.
+_POLLS_OF_FILES = 10
 
 
 class Gone(Exception):
@@ -80,6 +82,7 @@ class Runner:
         self._started = time.monotonic()
         self._next_watch = self._started + _POLL_SECONDS
         self._written = 0
+        self._watches = 0
         self._confined = False
         self._assembler = wire.Assembler(limits.reply_bytes)
         self._selector = selectors.DefaultSelector()
@@ -234,6 +237,18 @@ class Runner:
             raise Stop(
                 Outcome.MEMORY_LIMIT, f"it took more than {limits.memory_bytes // 2**20} MiB of memory"
             )
+        self._watches += 1
+        if self._zygote.scratch is not None and self._watches % _POLLS_OF_FILES == 0:
+            self._watch_files(self._zygote.scratch)
+
+    def _watch_files(self, folder: str) -> None:
+        """Where the scratch folder lies on the host: no more in it than a sized one would hold."""
+        size, count = written(folder, self.limits.scratch_files)
+        if size > self.limits.scratch_bytes:
+            limit = self.limits.scratch_bytes // 2**20
+            raise Stop(Outcome.OUTPUT_LIMIT, f"it wrote more than {limit} MiB of files")
+        if count > self.limits.scratch_files:
+            raise Stop(Outcome.OUTPUT_LIMIT, f"it made more than {self.limits.scratch_files} files")
 
 
 def _not_confined(why: str) -> GraderError:

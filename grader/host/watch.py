@@ -1,10 +1,12 @@
-"""Reads how much memory and how many processes a runner uses with all that it started, from /proc.
+"""How much memory, how many processes and how many files a runner uses with all that it started.
 
-Where there is no /proc everything is zero: then only the limits that the system itself holds are held.
+Memory and processes come from /proc; where there is none they are zero, and only the limits hold that the system
+itself holds.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from grader.guest.family import descendants
@@ -39,3 +41,24 @@ def _resident(pid: int) -> int | None:
     except OSError:
         return None
     return sum(int(field[1]) * 1024 for field in fields if field and field[0] in _COUNTED)
+
+
+def written(folder: str, most: int) -> tuple[int, int]:
+    """Bytes and number of the files below a folder. Counts no further than `most` files; follows no link."""
+    size = count = 0
+    waiting = [folder]
+    while waiting and count <= most:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if count > most:
+                        break
+        except OSError:
+            # Gone meanwhile, or locked: what cannot be opened is counted as one.
+            continue
+    return size, count

@@ -45,6 +45,11 @@ class Zygote:
         self._number = 0
         self._ending: Runner | None = None
 
+    @property
+    def scratch(self) -> str | None:
+        """The folder of its runners' scratch folders, where that lies on the host."""
+        return self.enclosed.on_host if self.enclosed is not None else None
+
     def start(self) -> None:
         """Starts the process and returns at once: its import of torch overlaps the caller's work."""
         if self.enclosed is not None:

@@ -21,8 +21,6 @@ from grader.host.sandbox.interpreter import GUEST, guest_environment, python, st
 
 _GUEST = Path("/run/guest")
 _SCRATCH = "/run/scratch"
-_SCRATCH_BYTES = 256 * MIB
-_SCRATCH_FILES = 20_000
 _PROBE_SECONDS = 10
 _INSTALL = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
 _ALLOW = (
@@ -72,12 +70,7 @@ class Bubblewrap:
         return Enclosed(process, str(_GUEST), _SCRATCH, None)
 
     def _walls(self) -> dict[str, Any]:
-        return {
-            "namespaces": True,
-            "scratch_bytes": _SCRATCH_BYTES,
-            "scratch_files": _SCRATCH_FILES,
-            "filter": syscalls.compiled().hex(),
-        }
+        return {"namespaces": True, "filter": syscalls.compiled().hex()}
 
     def _files(self) -> list[str]:
         """The file system of the sandbox: later entries lie over earlier ones."""
