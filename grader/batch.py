@@ -43,7 +43,7 @@ def grade_many(
     """The report of each submission, in their order, each as soon as it and those before it are there.
 
     So many run at once as the engine has zygotes. `on_event` is called one call at a time, from other threads. When
-    the caller stops early, what runs is finished and what waits is dropped.
+    the caller stops early, or is interrupted, what runs is ended and what waits is dropped.
     """
     shared = seed if seed is not None else new_seed()
     tell = _Teller(on_event, len(submissions))
@@ -63,8 +63,11 @@ def grade_many(
             pool.submit(bool)
         for future in [pool.submit(one, index) for index in range(len(submissions))]:
             yield future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    except BaseException:
+        with engine.interrupted():
+            pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 class _Teller:

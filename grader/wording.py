@@ -87,7 +87,7 @@ def _stopped(data: Mapping[str, Any]) -> Sentence:
     text = {
         "time_limit": (
             "the run was stopped at the time limit",
-            "Look for a loop that never ends, or a compilation.",
+            "Look for a loop that never ends. For code that is compiled first, `--seconds 120` allows more.",
         ),
         "memory_limit": (
             "the run was stopped at the memory limit",

@@ -62,7 +62,7 @@ NUMBERS = {"result": 0, "index": [0, 1], "expected": 2.0, "actual": 3.5, "wrong"
 STOPPED = {
     "time_limit": (
         "the run was stopped at the time limit: d",
-        "Look for a loop that never ends, or a compilation.",
+        "Look for a loop that never ends. For code that is compiled first, `--seconds 120` allows more.",
     ),
     "memory_limit": (
         "the run was stopped at the memory limit: d",

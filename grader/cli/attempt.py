@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from grader.store.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from grader.host.sandbox.base import Sandbox
+    from grader.judge import Task
     from grader.report import Report
 
 _MARK = re.compile(rb"^\s*#\s*mhaquiz:\s*([A-Za-z0-9-]+)\s*$", re.MULTILINE)
@@ -45,6 +46,11 @@ class Given:
     "--seed", metavar="TEXT", help="Repeat the inputs of an earlier attempt; fresh and secret when absent."
 )
 @click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True, max=3600),
+    help="Time for all calls, when the problem's is too short: for code that is compiled first.",
+)
+@click.option(
     "--report", type=click.Path(path_type=Path, dir_okay=False), help="Also write the report as HTML."
 )
 @format_option("text", "concise", "json", "github")
@@ -56,6 +62,7 @@ def attempt(
     file: Path | None,
     device: str,
     seed: str | None,
+    seconds: float | None,
     report: Path | None,
     output_format: str,
 ) -> int:
@@ -81,7 +88,7 @@ def attempt(
         from grader.api import task
         from grader.judge import Submission, grade
 
-        made = task(library, given.problem)
+        made = _with_seconds(task(library, given.problem), seconds)
         result = grade(made, Submission(given.source, given.file), engine, seed=seed, device=_device(device))
     number = _record(app, result)
     if report is not None:
@@ -168,6 +175,14 @@ def _checked_size(source: bytes, name: str) -> bytes:
             next_step="check that it is the right file",
         )
     return source
+
+
+def _with_seconds(made: Task, seconds: float | None) -> Task:
+    """The same problem with another time limit, if one was asked for."""
+    if seconds is None:
+        return made
+    limits = made.problem.limits.model_copy(update={"seconds": seconds})
+    return replace(made, problem=made.problem.model_copy(update={"limits": limits}))
 
 
 def _sandbox(library: Library, device: str) -> Sandbox:

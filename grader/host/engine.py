@@ -75,6 +75,7 @@ class Engine:
         self.zygotes = tuple(Zygote(self.sandbox) for _ in range(size))
         self._idle: queue.LifoQueue[Zygote] = queue.LifoQueue()
         self._taking_all = threading.Lock()
+        self._interrupted = False
         for zygote in reversed(self.zygotes):
             self._idle.put(zygote)
 
@@ -96,6 +97,17 @@ class Engine:
         """Ends every zygote and runner, and removes their folders."""
         for zygote in self.zygotes:
             zygote.close()
+
+    @contextlib.contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Ends every run now, and for the block refuses others. The engine can be used again after it."""
+        self._interrupted = True
+        for zygote in self.zygotes:
+            zygote.kill()
+        try:
+            yield
+        finally:
+            self._interrupted = False
 
     def settle(self) -> None:
         """Waits until nothing is left of any run that has ended."""
@@ -127,6 +139,8 @@ class Engine:
         with contextlib.suppress(Gone), self._taken(1) as (zygote,):
             return _run_once(zygote, script, limits or Limits())
         # It may have been another's doing, by taking the host's memory: once more, with nothing beside it.
+        if self._interrupted:
+            raise GraderError("the run was interrupted")
         with contextlib.suppress(Gone), self._taken(self.size) as (zygote, *_):
             return _run_once(zygote, script, limits or Limits())
         if zygote.crash:

@@ -17,8 +17,8 @@ class Limits:
     memory_bytes: int = 1024 * MIB
     processes: int = 64
     output_bytes: int = 8 * MIB
-    file_bytes: int = 64 * MIB
-    scratch_bytes: int = 256 * MIB
+    file_bytes: int = 256 * MIB
+    scratch_bytes: int = 512 * MIB
     scratch_files: int = 20_000
     reply_bytes: int = 512 * MIB
     kept_output: int = 64 * 1024

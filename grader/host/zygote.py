@@ -92,6 +92,13 @@ class Zygote:
         if enclosed.on_host is not None:
             scratch.remove(enclosed.on_host)
 
+    def kill(self) -> None:
+        """Ends the process now, from any thread; whoever uses it finds it gone."""
+        enclosed = self.enclosed
+        if enclosed is not None:
+            with contextlib.suppress(ProcessLookupError):
+                enclosed.process.kill()
+
     def begin(self, limits: Limits) -> Runner:
         """A fresh runner. Raises Gone when the zygote has ended, GraderError when no runner can be had."""
         self.settle()
