@@ -37,7 +37,7 @@ GROUPS: dict[str, set[str]] = {
     "wording": {"wording"},
     "mistakes": {"mistakes"},
     "explain": {"explain", "provenance", "snippet"},
-    "judge": {"judge"},
+    "judge": {"judge", "batch"},
     "render": {"render"},
     "store": {"store"},
     "progress": {"progress"},

@@ -24,7 +24,7 @@ from typing import Any
 import click
 
 from grader.cli.common import App, Look, format_option, pass_app, print_json, shared_options, version
-from grader.errors import MhaquizError
+from grader.errors import MhaquizError, UsageError
 from grader.store.errors import StoreUnavailable
 from grader.store.folder import state_folder
 from grader.store.store import open_store
@@ -110,7 +110,7 @@ def examine(app: App) -> list[Finding]:
         lambda: folder(state_folder()),
         database,
         temporary,
-        sandbox,
+        lambda: sandbox(app),
         lambda: terminal(app.look(), sys.stdout.encoding),
     ]
     return [look() for look in looks]
@@ -294,13 +294,30 @@ def temporary() -> Finding:
         )
 
 
-def sandbox() -> Finding:
-    """What keeps a submission in bounds."""
+def sandbox(app: App) -> Finding:
+    """What keeps a submission in bounds, and what to do where that does not hold other people's code."""
+    from grader.host.sandbox import VARIABLE, backends, choose
+
+    hide = app.library().folders()
+    try:
+        used = choose(hide)
+    except UsageError as error:
+        return Finding(
+            "sandbox", Level.PROBLEM, f"{error.what}: {error.cause}".removesuffix(": "), error.next_step
+        )
+    if used.holds_strangers:
+        return Finding(
+            "sandbox", Level.OK, f"{used.name}: holds other people's code; `mhaquiz sandbox check` tries it"
+        )
+    reasons = {one.name: one.available() for one in backends(hide) if one.holds_strangers}
+    works = None in reasons.values()
+    remedy = f"unset {VARIABLE}" if works else next(f"{name}: {reason}" for name, reason in reasons.items())
     return Finding(
         "sandbox",
-        Level.OK,
-        "plain: a process of its own with limits on time, memory and output, for your own code; "
+        Level.WARN,
+        f"{used.name}: a process of its own with limits on time, memory and output, for your own code; "
         "do not grade other people's code with it",
+        remedy,
     )
 
 

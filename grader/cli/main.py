@@ -55,6 +55,7 @@ AUTHORING = {
 }
 SETUP = {
     "doctor": Lazy("doctor", "Check this machine: what works, what does not, and the remedy."),
+    "sandbox": Lazy("sandbox", "Check what encloses a submission on this machine."),
     "completion": Lazy("completion", "The completion script for your shell."),
 }
 SECTIONS = {"Practise": PRACTICE, "Write problems": AUTHORING, "Set up": SETUP}

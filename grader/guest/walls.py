@@ -17,6 +17,7 @@ _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x8000000,
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REC, _MS_PRIVATE = 0x1, 0x2, 0x4, 0x4000, 0x40000
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 _CAPABILITY_VERSION_3 = 0x20080522
+_OF_ITSELF = ("auxv", "cmdline", "comm", "environ", "fd", "maps", "smaps", "stat", "statm", "status")
 _EMPTY = "mode=555,size=4k,nr_inodes=2"
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -53,6 +54,8 @@ def enclose(walls: dict[str, Any], limits: dict[str, Any], scratch: str) -> None
         _own_namespaces(limits, scratch)
     if walls.get("landlock"):
         _own_domain(walls["landlock"], scratch)
+        # A host that runs as root would hand on everything that root may.
+        _drop_capabilities()
     if walls.get("filter"):
         _filter_calls(bytes.fromhex(walls["filter"]))
 
@@ -78,14 +81,15 @@ def _own_domain(rules: dict[str, Any], scratch: str) -> None:
     """Files by a list; no signal, trace or abstract socket beyond the processes that it starts itself."""
     import sandlock
 
-    # /proc/self is this process's own folder: the rule is for what the name means now.
-    readable = [path for path in [*rules["readable"], "/proc/self"] if os.path.exists(path)]
+    # /proc/self is this process's own folder, as the name means it now. Not all of it: its network is the host's.
+    own = [f"/proc/self/{name}" for name in _OF_ITSELF]
+    readable = [path for path in [*rules["readable"], *own] if os.path.exists(path)]
     writable = [path for path in [*rules["writable"], scratch] if os.path.exists(path)]
     sandlock.confine(sandlock.Sandbox(fs_readable=readable, fs_writable=writable))
 
 
 def _drop_capabilities() -> None:
-    """A process that made its own user namespace may do everything in it, until now."""
+    """A process that made its own user namespace, or that was forked by root, may do everything until now."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     none = (ctypes.c_uint32 * 6)()
     _call(_libc.capset, header, none)

@@ -20,7 +20,7 @@ from grader.errors import GraderError
 from grader.guest import wire
 from grader.guest.wire import Request
 from grader.host.limits import Limits
-from grader.host.watch import Usage, usage, written
+from grader.host.watch import Locked, Usage, unnamed, usage, written
 from grader.report import Outcome
 
 if TYPE_CHECKING:
@@ -243,7 +243,13 @@ class Runner:
 
     def _watch_files(self, folder: str) -> None:
         """Where the scratch folder lies on the host: no more in it than a sized one would hold."""
-        size, count = written(folder, self.limits.scratch_files)
+        try:
+            size, count = written(folder, self.limits.scratch_files)
+        except Locked:
+            raise Stop(
+                Outcome.OUTPUT_LIMIT, "it locked a folder, so that its files cannot be counted"
+            ) from None
+        size += unnamed(self._zygote.pid)
         if size > self.limits.scratch_bytes:
             limit = self.limits.scratch_bytes // 2**20
             raise Stop(Outcome.OUTPUT_LIMIT, f"it wrote more than {limit} MiB of files")

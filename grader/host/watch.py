@@ -6,7 +6,9 @@ itself holds.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from dataclasses import dataclass
 
 from grader.guest.family import descendants
@@ -43,22 +45,37 @@ def _resident(pid: int) -> int | None:
     return sum(int(field[1]) * 1024 for field in fields if field and field[0] in _COUNTED)
 
 
+class Locked(Exception):
+    """A folder that cannot be looked into, so that nobody can tell how much is in it."""
+
+
 def written(folder: str, most: int) -> tuple[int, int]:
-    """Bytes and number of the files below a folder. Counts no further than `most` files; follows no link."""
+    """Bytes and number of the files below a folder; counts no further than `most`, follows no link. Raises Locked."""
     size = count = 0
-    waiting = [folder]
-    while waiting and count <= most:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    count += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    else:
-                        size += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if count > most:
-                        break
-        except OSError:
-            # Gone meanwhile, or locked: what cannot be opened is counted as one.
-            continue
+    for _, folders, files, descriptor in os.fwalk(folder, onerror=_locked):
+        count += len(folders) + len(files)
+        if count > most:
+            break
+        for name in files:
+            # A file that has gone meanwhile takes nothing.
+            with contextlib.suppress(FileNotFoundError):
+                size += os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_blocks * 512
     return size, count
+
+
+def _locked(error: OSError) -> None:
+    if isinstance(error, PermissionError):
+        raise Locked from error
+
+
+def unnamed(zygote: int) -> int:
+    """Bytes of files that the processes below a zygote hold open and that have no name any more."""
+    sizes: dict[tuple[int, int], int] = {}
+    for pid in descendants(zygote):
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    found = os.stat(f"/proc/{pid}/fd/{name}")
+                    if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                        sizes[found.st_dev, found.st_ino] = found.st_blocks * 512
+    return sum(sizes.values())

@@ -11,6 +11,7 @@ import pytest
 from grader.cli import doctor
 from grader.cli.common import App, Look
 from grader.cli.doctor import Level
+from grader.host.sandbox import backends, choose
 from tests.cli.conftest import Record, Run
 
 
@@ -141,5 +142,30 @@ def test_a_terminal_that_shows_ascii_only() -> None:
     assert finding.says == "ascii, 80 columns, no colour; drawn in ASCII"
 
 
-def test_the_sandbox_in_force_is_said() -> None:
-    assert doctor.sandbox().says.startswith("plain: ")
+def test_the_sandbox_in_force_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = choose()
+    finding = doctor.sandbox(App())
+    assert finding.says.startswith(f"{used.name}: ")
+    assert finding.level is (Level.OK if used.holds_strangers else Level.WARN)
+    monkeypatch.setenv("MHAQUIZ_SANDBOX", "no-such")
+    finding = doctor.sandbox(App())
+    assert (finding.level, finding.says) == (Level.PROBLEM, "there is no sandbox `no-such`")
+    assert finding.remedy == "set it to one of bubblewrap, landlock, plain"
+
+
+def test_a_machine_with_no_sandbox_for_others_code_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/no/such/folder")
+    monkeypatch.setitem(sys.modules, "sandlock", None)
+    finding = doctor.sandbox(App())
+    assert finding.level is Level.WARN
+    assert finding.says == (
+        "plain: a process of its own with limits on time, memory and output, for your own code; "
+        "do not grade other people's code with it"
+    )
+    assert finding.remedy == (
+        "bubblewrap: bubblewrap is not installed: install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
+    )
+    monkeypatch.undo()
+    monkeypatch.setenv("MHAQUIZ_SANDBOX", "plain")
+    if any(one.holds_strangers and one.available() is None for one in backends()):
+        assert doctor.sandbox(App()).remedy == "unset MHAQUIZ_SANDBOX"

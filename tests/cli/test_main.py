@@ -334,7 +334,7 @@ def test_no_command_but_a_grade_imports_torch(arguments: list[str]) -> None:
 
 def test_completion_lists_commands_without_loading_them(process: Process) -> None:
     done = process(_MHAQUIZ_COMPLETE="bash_complete", COMP_WORDS="mhaquiz s", COMP_CWORD="1")
-    assert done.stdout.split() == ["plain,show", "plain,solution", "plain,schema"]
+    assert done.stdout.split() == ["plain,show", "plain,solution", "plain,schema", "plain,sandbox"]
 
 
 def test_completion_of_a_wrong_word_says_nothing(process: Process) -> None:

@@ -92,7 +92,7 @@ class Bait:
         if not hasattr(libc, "shmget"):
             return False
         segment = libc.shmget(self.key, 0, 0)
-        return segment != -1 and libc.shmctl(segment, _REMOVE_SEGMENT, None) == 0
+        return bool(segment != -1 and libc.shmctl(segment, _REMOVE_SEGMENT, None) == 0)
 
     def scratch_left(self) -> list[str]:
         """What is left in the folder of scratch folders, where that lies on the host."""
@@ -133,7 +133,8 @@ class Bait:
 
     def _stand_in(self, stack: ExitStack) -> subprocess.Popen[bytes]:
         """A process of this user's that sleeps, with the secret in its environment."""
-        process = subprocess.Popen(["sleep", "600"], env={**os.environ, VARIABLE: self.token})
+        sleeps = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
+        process = subprocess.Popen(sleeps, env={**os.environ, VARIABLE: self.token})
         stack.callback(_end, process)
         return process
 
@@ -144,7 +145,9 @@ class Bait:
         return [pid for pid in (*zygotes, *runners) if pid]
 
     def _places(self) -> list[str]:
-        return [*dict.fromkeys([str(self.folder), tempfile.gettempdir(), *_PLACES])]
+        enclosed = self.engine.zygotes[0].enclosed
+        scratch = [enclosed.on_host] if enclosed is not None and enclosed.on_host else []
+        return [*dict.fromkeys([str(self.folder), tempfile.gettempdir(), *_PLACES, *scratch])]
 
     def _content(self, kind: str) -> list[str]:
         found = [

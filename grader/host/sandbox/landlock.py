@@ -57,7 +57,7 @@ class Landlock:
         narrow = [*folders.SETTINGS, *folders.PROCESSOR, *folders.DEVICES, "/proc/cpuinfo"]
         allowed = [str(path) for path in around([*wide, *folders.readable()], folders.hidden(self._hide))]
         rules = {"readable": [*allowed, *narrow], "writable": list(_WRITABLE)}
-        return {"landlock": rules, "filter": syscalls.compiled().hex()}
+        return {"landlock": rules, "filter": syscalls.compiled(about_files=True).hex()}
 
 
 def around(allowed: Sequence[Path], hidden: Sequence[Path]) -> Iterator[Path]:

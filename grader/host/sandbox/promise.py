@@ -47,8 +47,8 @@ class Promise:
     kind: Kind
     probe: str
     plain: OnPlain = OnPlain.BREAKS
-    outcome: Outcome = Outcome.RETURNED
-    """How the probe's run ends where the promise is held."""
+    outcomes: tuple[Outcome, ...] = (Outcome.RETURNED,)
+    """How the probe's run may end where the promise is held."""
     limits: Limits = field(default_factory=Limits)
     before: str = ""
     """The probe of an earlier run, which leaves what this one looks for."""

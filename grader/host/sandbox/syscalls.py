@@ -31,6 +31,19 @@ _REFUSED = (
     "modify_ldt", "personality", "sethostname", "setdomainname", "settimeofday", "clock_settime", "clock_adjtime",
     "adjtimex", "vhangup", "lookup_dcookie", "uselib", "sysfs", "nfsservctl", "landlock_create_ruleset",
 )  # fmt: skip
+# What a Landlock domain does not see: whose a file is, and what else is written about it. Where the mounts are not
+# read-only, a submission could change these of every file of this user's.
+_ABOUT_FILES = (
+    "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes",
+    "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr",
+    "fremovexattr", "removexattrat", "file_setattr",
+)  # fmt: skip
+_FILE_FLAGS = (0x40086602, 0x401C5820)
+# The calls that set something of a process, and which argument names it: of itself (0) it may.
+_OF_PROCESSES = {
+    "prlimit64": 0, "sched_setaffinity": 0, "sched_setscheduler": 0, "sched_setparam": 0, "sched_setattr": 0,
+    "setpriority": 1, "ioprio_set": 1,
+}  # fmt: skip
 # mount, cgroup, time, uts, ipc, user, pid and net: the flags of clone that make a namespace.
 _NEW_NAMESPACES = (0x20000, 0x2000000, 0x80, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 _SOCKET_KIND = 0xF
@@ -51,14 +64,24 @@ def missing() -> str | None:
 
 
 @cache
-def compiled() -> bytes:
-    """The filter as the kernel takes it. Raises ImportError without pyseccomp, RuntimeError without libseccomp."""
+def compiled(about_files: bool = False) -> bytes:
+    """The filter as the kernel takes it; with `about_files` it refuses to change what is written about a file, too.
+
+    Raises ImportError without pyseccomp, RuntimeError without libseccomp.
+    """
     import pyseccomp as seccomp
 
     refuse = seccomp.ERRNO(errno.EPERM)
     rules = seccomp.SyscallFilter(seccomp.ALLOW)
-    for name in _REFUSED:
+    for name in (*_REFUSED, *(_ABOUT_FILES if about_files else ())):
         _add(rules, refuse, name)
+    for request in _FILE_FLAGS if about_files else ():
+        _add(rules, refuse, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, request))
+    for name, place in _OF_PROCESSES.items():
+        _add(rules, refuse, name, seccomp.Arg(place, seccomp.NE, 0))
+    # Of all processes of a group or a user, 0 is the own one.
+    _add(rules, refuse, "setpriority", seccomp.Arg(0, seccomp.NE, 0))
+    _add(rules, refuse, "ioprio_set", seccomp.Arg(0, seccomp.NE, 1))
     for flag in _NEW_NAMESPACES:
         _add(rules, refuse, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, flag, flag))
     # Its flags lie in memory, where no filter looks: callers fall back to clone.
