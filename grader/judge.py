@@ -199,9 +199,16 @@ def _run(
             actuals[index] = Observation(Outcome.REFUSED, detail=str(error))
             return replace(run, outcome=Outcome.REFUSED, detail=str(error)), trials, actuals
     if run.outcome is not Outcome.RETURNED and run.load_failure is None:
-        ended = min(len(run.frames), len(trials) - 1)
-        actuals[ended] = Observation(run.outcome, detail=run.detail)
+        actuals[_ended_at(trials, len(run.frames))] = Observation(run.outcome, detail=run.detail)
     return run, trials, actuals
+
+
+def _ended_at(trials: Sequence[Trial], answered: int) -> int:
+    """The trial that an ended run is told of: the one that had no answer, or else the last ordinary call."""
+    if answered < len(trials):
+        return answered
+    plain = [i for i, trial in enumerate(trials) if not (trial.traced or trial.raises or trial.gradient_of)]
+    return plain[-1] if plain else len(trials) - 1
 
 
 def _request(trial: Trial) -> Request:
@@ -244,13 +251,13 @@ def _late(actuals: Sequence[Observation | None], run: Run) -> frozenset[int]:
     if run.digests is None:
         return frozenset()
     returned = [i for i, a in enumerate(actuals) if a is not None and a.outcome is Outcome.RETURNED]
-    late = set()
-    for index, later in zip(returned, run.digests, strict=False):
-        observation = actuals[index]
-        assert observation is not None
-        if digests(observation) != list(later):
-            late.add(index)
-    return frozenset(late)
+    # A look that leaves a trial out has not shown that its results are what they were.
+    later = [*run.digests, *[None] * (len(returned) - len(run.digests))]
+    return frozenset(i for i, seen in zip(returned, later, strict=False) if seen != _digests(actuals[i]))
+
+
+def _digests(observation: Observation | None) -> tuple[str, ...]:
+    return () if observation is None else tuple(digests(observation))
 
 
 def _confirm(

@@ -170,6 +170,17 @@ def decode(frame: Frame, source_lines: Sequence[str]) -> Observation:
         raise Malformed(f"a reply makes no sense: {type(error).__name__}") from error
 
 
+_LONGEST_NAME = 200
+_LONGEST_TEXT = 8000
+_MOST_EVENTS = 6000
+_MOST_NAMES = 4000
+
+
+def _name(value: object) -> str:
+    """A name from a reply. The harness keeps them short; whoever forges one is cut."""
+    return str(value)[:_LONGEST_NAME]
+
+
 class _Decoder:
     def __init__(self, frame: Frame, source_lines: Sequence[str]) -> None:
         self.header = frame.header
@@ -179,6 +190,8 @@ class _Decoder:
     def observation(self) -> Observation:
         header = self.header
         events = header.get("events")
+        if events is not None and len(events) > _MOST_EVENTS:
+            raise ValueError("more events than the harness keeps")
         return Observation(
             outcome=Outcome(header["outcome"]),
             results=tuple(self.facts(item) for item in header.get("results", [])),
@@ -187,9 +200,9 @@ class _Decoder:
             versions=tuple((int(a), int(b)) for a, b in header["versions"]),
             relabelled=frozenset(map(str, header.get("relabelled", []))),
             threads=int(header["threads"]),
-            operators=frozenset(map(str, header["operators"])),
+            operators=frozenset(map(_name, header["operators"][:_MOST_NAMES])),
             operations=None if events is None else tuple(self.operation(event) for event in events),
-            called={str(k): self.place(v) for k, v in header.get("called", {}).items()},
+            called={_name(k): self.place(v) for k, v in list(header.get("called", {}).items())[:_MOST_NAMES]},
             peak_bytes=int(header.get("peak_bytes", 0)),
             gradient=self.gradient(header["gradient"]) if "gradient" in header else None,
         )
@@ -211,7 +224,7 @@ class _Decoder:
         if kind == "d":
             return MembersFacts({str(k): self.facts(v) for k, v in item["i"].items()})
         if kind == "f":
-            return ForeignFacts(str(item["type"]))
+            return ForeignFacts(_name(item["type"]))
         return self.tensor(item)
 
     def tensor(self, item: dict[str, Any]) -> TensorFacts:
@@ -230,9 +243,9 @@ class _Decoder:
         return TensorFacts(
             shape=shape,
             stride=None if stride is None else tuple(int(n) for n in stride),
-            dtype=str(item["dtype"]),
-            device=str(item["device"]),
-            layout=str(item["layout"]),
+            dtype=_name(item["dtype"]),
+            device=_name(item["device"]),
+            layout=_name(item["layout"]),
             buffer=None if buffer is None else int(buffer),
             offset=int(item.get("offset", 0)),
             storage=int(item.get("storage", -1)),
@@ -252,25 +265,30 @@ class _Decoder:
 
     def raised(self, item: dict[str, Any]) -> RaisedFacts:
         frames = []
-        for frame in item["frames"]:
+        for frame in item["frames"][:20]:
             span = (frame["line"], frame["column"], frame["end_line"], frame["end_column"])
             place = None if None in span else self.place(span)
-            frames.append((place or Place(int(frame["line"]), 1, int(frame["line"]), 1), str(frame["name"])))
+            frames.append(
+                (place or Place(int(frame["line"]), 1, int(frame["line"]), 1), _name(frame["name"]))
+            )
         return RaisedFacts(
-            str(item["type"]), tuple(map(str, item["bases"])), str(item["message"]), tuple(frames)
+            _name(item["type"]),
+            tuple(map(_name, item["bases"][:50])),
+            str(item["message"])[:_LONGEST_TEXT],
+            tuple(frames),
         )
 
     def operation(self, event: dict[str, Any]) -> Operation:
         return Operation(
-            op=str(event["op"]),
-            call=str(event["call"]),
-            kind=str(event["kind"]),
+            op=_name(event["op"]),
+            call=_name(event["call"]),
+            kind=_name(event["kind"]),
             place=self.place(event["place"]),
             new_bytes=int(event["new_bytes"]),
             new_elements=int(event["new_elements"]),
             written=int(event["written"]),
             largest=int(event["largest"]),
-            of=frozenset(map(str, event["of"])),
+            of=frozenset(map(_name, event["of"])),
             alive={frozenset(filter(None, names.split(","))): int(n) for names, n in event["alive"].items()},
         )
 

@@ -338,6 +338,14 @@ def _library_call(data: Mapping[str, Any]) -> Sentence:
     )
 
 
+@words_for("forbidden", "unwatched")
+def _unwatched(data: Mapping[str, Any]) -> Sentence:
+    return Sentence(
+        "the grader's watch over your call was switched off while it ran",
+        "This stage refuses library calls, so every call is watched. Leave the library's profiler alone.",
+    )
+
+
 @words_for("required", "other_move")
 def _other_move(data: Mapping[str, Any]) -> Sentence:
     return Sentence(

@@ -127,6 +127,7 @@ PINNED: list[tuple[str, str, dict[str, Any], Sentence]] = [
     ("allocation", "largest", BUDGET, Sentence("the largest single tensor has 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", ALL_WHY, "at most 40 bytes", "8 KiB")),
     ("allocation", "peak", BUDGET, Sentence("at its peak your code holds 2048 elements of k and v, allowed 10 (2*d); most of it in `clone`", ALL_WHY, "at most 40 bytes", "8 KiB")),
     ("allocation", "untraceable", {"operators": ["aten::clone", "aten::cat"]}, Sentence("your code cannot be traced, and it copies: aten::clone, aten::cat", "Write the stage without compiling or scripting it, so that its copies can be shown.")),
+    ("forbidden", "unwatched", {}, Sentence("the grader's watch over your call was switched off while it ran", "This stage refuses library calls, so every call is watched. Leave the library's profiler alone.")),
     ("forbidden", "library_call", {"call": "softmax"}, Sentence("`softmax` does the exercise for you", "This stage is to be written from primitives; the library's own version is refused, wherever it is called.", "primitives", "softmax")),
     ("required", "other_move", {"call": "transpose", "expected": "as_strided"}, Sentence("`transpose` moves or re-views data; here only as_strided may", "The point is to write the strides down yourself.", "as_strided", "transpose")),
     ("required", "unused", {"expected": "as_strided"}, Sentence("as_strided was never called", "The stage asks for it by name.", "as_strided")),

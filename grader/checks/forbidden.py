@@ -12,12 +12,14 @@ from grader.checks.registry import View, check
 from grader.report import Finding
 from grader.spec.checks import ForbiddenOptions
 
+# What the harness reports when its watch over a call was broken off.
+UNWATCHED = "unwatched"
 FAMILIES = {
     "attention": re.compile(
         r"scaled_dot_product|multi_head_attention|flex_attention|_flash_attention|_efficient_attention|"
         r"transformer_encoder_layer|_transform_bias_rescale_qkv|fused_sdp|_mha_"
     ),
-    "softmax": re.compile(r"soft(max|min)|logsumexp"),
+    "softmax": re.compile(r"soft(max|min)|log(cum)?sumexp"),
 }
 
 
@@ -26,6 +28,8 @@ def forbidden(view: View) -> Finding | None:
     """No operator or function of a refused family ran."""
     options = ForbiddenOptions.model_validate(view.options)
     plain = (name.removeprefix("aten::") for name in view.actual.operators)
+    if UNWATCHED in view.actual.operators:
+        return view.finding("forbidden", "unwatched")
     ran = sorted(plain, key=lambda name: (name.startswith("_"), name))  # public names first: they are read
     if view.actual.operations is not None:
         ops = (operation.op for operation in view.actual.operations)

@@ -31,7 +31,7 @@ def raises(view: View) -> Finding | None:
         return view.finding("raises", "not_raised", expected=promised, case=view.trial.case)
     if actual.raised is None:
         return view.finding("raises", str(actual.outcome), expected=promised, case=view.trial.case)
-    if promised not in (actual.raised.type, *actual.raised.bases):
+    if promised not in actual.raised.bases:
         raised = actual.raised
         return view.finding(
             "raises", "other", raised.place, expected=promised, actual=raised.type, text=raised.message

@@ -6,12 +6,13 @@ attribute set on a tensor shadows nothing. What a request may hold is described 
 
 from __future__ import annotations
 
+import _thread
+import builtins
 import hashlib
 import inspect
 import io
 import linecache
 import sys
-import threading
 import tokenize
 import traceback
 import types
@@ -32,6 +33,10 @@ _dtype_of, _device_of, _layout_of = (getattr(_T, name).__get__ for name in ("dty
 _wants_grad, _version_of = _T.requires_grad.__get__, _T._version.__get__  # type: ignore[attr-defined]
 _view, _copy = _T.view, _T.copy_
 _Parameter = torch.nn.Parameter
+_Recorder, _profiled, _traced = trace.Recorder, trace.profiled, trace.traced
+_count_threads, _set_profile, _set_trace = _thread._count, sys.setprofile, sys.settrace
+_bases_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_BUILT_IN = {id(value) for value in vars(builtins).values() if isinstance(value, type)}
 _grad, _frombuffer, _empty = torch.autograd.grad, torch.frombuffer, torch.empty
 
 DTYPES: dict[str, torch.dtype] = {
@@ -61,6 +66,8 @@ class Submission:
     filename: str
     namespace: dict[str, Any]
     kept: list[list[torch.Tensor]] = field(default_factory=list)
+    threads: int = field(default_factory=_thread._count)
+    """Those that ran when it was loaded: a new one counts itself only a moment after it was started."""
     parameters: dict[types.FunctionType, list[inspect.Parameter]] = field(default_factory=dict)
     """What the functions called so far take: looking it up costs as much as a small call."""
 
@@ -172,7 +179,8 @@ def describe_error(error: BaseException, filename: str) -> dict[str, Any]:
     ]
     return {
         "type": type(error).__name__,
-        "bases": [base.__name__ for base in type(error).__mro__ if base.__module__ == "builtins"],
+        # The built-in classes themselves: a class may be named like one, or say that it derives from one.
+        "bases": [base.__name__ for base in _bases_of(type(error)) if id(base) in _BUILT_IN],
         "message": _message(error, filename),
         "frames": frames[:3] + frames[-7:] if len(frames) > 10 else frames,
     }
@@ -217,24 +225,26 @@ def perform(
     ranges = [(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in trial.storages]
     for name, spec in request["args"].items():
         trial.values[name] = _materialise(spec, name, trial)
-    threads = threading.active_count()
     versions = [_version_of(buffer) for buffer in buffers]
     axes = _axes(trial)
     reply: dict[str, Any] = {"outcome": "returned"}
     names: set[str] = set()
-    recorder = trace.Recorder(submission.filename, trial.tensors) if request.get("trace") else None
+    recorder = _Recorder(submission.filename, trial.tensors) if request.get("trace") else None
     try:
         with ExitStack() as stack:
             if request.get("profile"):
-                stack.enter_context(trace.profiled(names))
+                stack.enter_context(_profiled(names))
             if recorder is not None:
-                stack.enter_context(trace.traced(recorder))
+                stack.enter_context(_traced(recorder))
             for step in request["steps"]:
                 _run_step(step, trial)
         reply["results"] = _describe_all(trial, ranges)
     except BaseException as error:
         reply = {"outcome": "raised", "error": describe_error(error, submission.filename)}
-    reply["threads"] = threading.active_count() - threads
+    # Whatever watches this frame for the submission stops here.
+    _set_profile(None)
+    _set_trace(None)
+    reply["threads"] = _count_threads() - submission.threads
     reply["versions"] = [[before, _version_of(b)] for before, b in zip(versions, buffers, strict=True)]
     reply["relabelled"] = [name for name, before in axes.items() if _axes(trial)[name] != before]
     reply["operators"] = sorted(names)
@@ -243,7 +253,7 @@ def perform(
         reply["called"] = recorder.called
         reply["peak_bytes"] = recorder.peak_bytes
     if reply["outcome"] == "returned" and "gradient" in request:
-        with trace.profiled(names) if request.get("profile") else nullcontext():
+        with _profiled(names) if request.get("profile") else nullcontext():
             reply["gradient"] = _gradient(trial)
         reply["operators"] = sorted(names)
     reply["inputs"] = [_send_bytes(buffer, trial) for buffer in buffers]

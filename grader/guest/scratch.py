@@ -13,6 +13,9 @@ def remove(folder: str) -> None:
     # rmtree calls itself for every level and gives up on folders that it may not enter; the commands do neither.
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
+    if os.path.islink(folder):
+        # Put in the folder's place: what it points to is none of ours.
+        os.unlink(folder)
     if not os.path.lexists(folder):
         return
     for command in (["chmod", "-R", "u+rwx", "--", folder], ["rm", "-rf", "--", folder]):

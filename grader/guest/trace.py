@@ -365,12 +365,30 @@ def _recording(recorder: Recorder) -> Iterator[None]:
         yield
 
 
+# Taken before a submission loads.
+_autograd: Any = torch.autograd
+_enable_profiler = getattr(_autograd, "_enable_profiler_legacy", None)
+_disable_profiler = getattr(_autograd, "_disable_profiler_legacy", None)
+_SWITCH = "_enable_record_function"
+# Two operators that nobody else has a use for, run first and last: a watch that has not seen both was broken off.
+_FIRST, _LAST = torch._C.TensorBase.erfinv, torch._C.TensorBase.digamma
+_BETWEEN = frozenset(["aten::erfinv", "aten::digamma"])
+UNWATCHED = "unwatched"
+
+
 def _legacy_config() -> Any:
     autograd: Any = torch.autograd
     experimental = torch._C._profiler._ExperimentalConfig()
     return autograd.ProfilerConfig(
         autograd.ProfilerState.CPU, False, False, False, False, False, experimental
     )
+
+
+def keep_watching() -> None:
+    """In a runner's process: takes away the switch by which a call could hide operators and then show others."""
+    for module in (torch._C._autograd, _autograd):
+        if hasattr(module, _SWITCH):
+            setattr(module, _SWITCH, lambda enabled: None)
 
 
 def profiled(names: set[str]) -> AbstractContextManager[None]:
@@ -383,16 +401,31 @@ def profiled(names: set[str]) -> AbstractContextManager[None]:
 
 @contextmanager
 def _profiling(names: set[str]) -> Iterator[None]:
-    autograd: Any = torch.autograd
-    if hasattr(autograd, "_enable_profiler_legacy"):
-        autograd._enable_profiler_legacy(_legacy_config())
-        try:
+    if _enable_profiler is None or _disable_profiler is None:
+        with _profiling_slowly(names):
             yield
-        finally:
-            events = autograd._disable_profiler_legacy()
-            names.update(e.name() for thread in events for e in thread if e.name().startswith("aten::"))
         return
-    # A library that has dropped the older interface: the same names, at the price of its slower one.
+    mark = torch.zeros(1)
+    _enable_profiler(_legacy_config())
+    _FIRST(mark)
+    try:
+        yield
+    finally:
+        try:
+            _LAST(mark)
+            events = _disable_profiler()
+            seen = {e.name() for thread in events for e in thread if e.name().startswith("aten::")}
+        except RuntimeError:
+            # It was switched off meanwhile: there is none to switch off.
+            seen = set()
+        names |= seen - _BETWEEN
+        if not seen >= _BETWEEN:
+            names.add(UNWATCHED)
+
+
+@contextmanager
+def _profiling_slowly(names: set[str]) -> Iterator[None]:
+    """For a library that has dropped the older interface: the same names, at the price of its slower one."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profile:
         yield
     names.update(e.name for e in profile.events() or [] if e.name.startswith("aten::"))

@@ -151,7 +151,14 @@ class Zygote:
         self.kill(pid)
         self.end_strays(kept=self.runners)
         self.guest.scratch.remove(scratch)
+        self.sweep()
         self.say({"ended": number, "status": status, "cpu_seconds": cpu_seconds})
+
+    def sweep(self) -> None:
+        """Removes whatever lies beside the folders of runners: one may have moved its own."""
+        kept = {os.path.basename(scratch) for _, scratch in self.runners.values()}
+        for name in set(os.listdir(self.scratch)) - kept:
+            self.guest.scratch.remove(os.path.join(self.scratch, name))
 
     def end_strays(self, kept: Collection[int]) -> None:
         """Ends every process below this one but for the runners to keep.
@@ -319,6 +326,7 @@ def main() -> None:
         _rehearse(guest)
     walls = json.loads(sys.argv[3])
     guest.walls.prepare(walls)
+    guest.trace.keep_watching()
     sys.meta_path.insert(0, _Hidden())
     gc.collect()
     gc.freeze()

@@ -27,6 +27,10 @@ from grader.host.sandbox.plain import Plain
 from grader.host.zygote import Zygote
 from grader.report import Outcome
 
+_LONGEST_TEXT = 8000
+_LONGEST_FILE = 100_000_000
+_MOST_ITEMS = 50
+
 
 @dataclass(frozen=True)
 class Run:
@@ -210,13 +214,29 @@ def _cleaned(text: str, enclosed: Enclosed | None) -> str:
 def _account(failure: object) -> dict[str, Any]:
     """The harness's account of a submission that cannot be loaded. Raises Stop for what is none."""
     if isinstance(failure, dict) and _is_account(failure):
-        return failure
+        return {key: _cut(value) for key, value in failure.items()}
     raise Stop(Outcome.REFUSED, "its first answer makes no sense")
+
+
+def _cut(value: Any) -> Any:
+    """What a harness would have kept: whoever forges an account has no long words of it."""
+    if isinstance(value, str):
+        return value[:_LONGEST_TEXT]
+    if isinstance(value, list):
+        return [_cut(item) for item in value[:_MOST_ITEMS]]
+    return (
+        {key[:_LONGEST_TEXT]: _cut(item) for key, item in value.items()} if isinstance(value, dict) else value
+    )
 
 
 def _is_account(failure: dict[str, Any]) -> bool:
     texts = all(isinstance(failure.get(key, ""), str) for key in ("code", "message", "type", "entry"))
-    numbers = all(isinstance(failure.get(key), (int, type(None))) for key in ("line", "column"))
+    numbers = all(_is_place(failure.get(key)) for key in ("line", "column"))
     names, frames = failure.get("names", []), failure.get("frames", [])
+    named = isinstance(names, list) and all(isinstance(name, str) for name in names)
     framed = isinstance(frames, list) and all(isinstance(frame, dict) for frame in frames)
-    return texts and numbers and framed and isinstance(names, list) and "code" in failure
+    return texts and numbers and framed and named and "code" in failure
+
+
+def _is_place(value: object) -> bool:
+    return value is None or (type(value) is int and 0 <= value <= _LONGEST_FILE)

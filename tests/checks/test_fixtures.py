@@ -289,6 +289,14 @@ FIXTURES = [
         "`softmax` does the exercise for you", line=5,
     ),
     Fixture(
+        "forbidden", "unwatched", real(SOFTMAX, used("forbidden", families=["softmax"])),
+        code(
+            "def answer(x):\n    torch.autograd._disable_profiler_legacy()\n"
+            "    return (x - x.amax(-1, keepdim=True)).exp() / (x - x.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)"
+        ),
+        "the grader's watch over your call was switched off while it ran",
+    ),
+    Fixture(
         "required", "other_move", tiny(STRIDED_TEXT, checks=[used("required", only_moves=["as_strided"])]),
         code("def answer(x):\n    y = x.transpose(0, 1)\n    return y.as_strided(x.shape, x.stride(), 0)"),
         "`transpose` moves or re-views data; here only as_strided may", line=5,

@@ -286,7 +286,7 @@ def test_profiler_sees_composite_calls_and_what_switches_modes_off() -> None:
 
 def test_profiler_without_the_older_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     """The slower one gives the same names."""
-    monkeypatch.delattr(torch.autograd, "_enable_profiler_legacy")
+    monkeypatch.setattr(trace, "_enable_profiler", None)
     names: set[str] = set()
     with trace.profiled(names):
         torch.ones(2, 3).clone()
