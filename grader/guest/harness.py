@@ -67,7 +67,7 @@ class Submission:
     namespace: dict[str, Any]
     kept: list[list[torch.Tensor]] = field(default_factory=list)
     threads: int = field(default_factory=_thread._count)
-    """Those that ran when it was loaded: a new one counts itself only a moment after it was started."""
+    """How many ran after the last call. A new one counts itself only a moment after it was started."""
     parameters: dict[types.FunctionType, list[inspect.Parameter]] = field(default_factory=dict)
     """What the functions called so far take: looking it up costs as much as a small call."""
 
@@ -223,6 +223,7 @@ def perform(
     trial = _Trial(submission, request, device, buffers)
     trial.storages = [_storage(buffer) for buffer in buffers]
     ranges = [(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in trial.storages]
+    threads = _count_threads()
     for name, spec in request["args"].items():
         trial.values[name] = _materialise(spec, name, trial)
     versions = [_version_of(buffer) for buffer in buffers]
@@ -244,7 +245,9 @@ def perform(
     # Whatever watches this frame for the submission stops here.
     _set_profile(None)
     _set_trace(None)
-    reply["threads"] = _count_threads() - submission.threads
+    now = _count_threads()
+    reply["threads"] = now - min(threads, submission.threads)
+    submission.threads = now
     reply["versions"] = [[before, _version_of(b)] for before, b in zip(versions, buffers, strict=True)]
     reply["relabelled"] = [name for name, before in axes.items() if _axes(trial)[name] != before]
     reply["operators"] = sorted(names)

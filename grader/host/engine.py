@@ -21,7 +21,7 @@ from grader.errors import GraderError
 from grader.guest import wire
 from grader.guest.wire import Request
 from grader.host.limits import Limits
-from grader.host.runner import Gone, Runner, Stop
+from grader.host.runner import Gone, NotBegun, Runner, Stop, not_confined
 from grader.host.sandbox.base import Enclosed, Sandbox
 from grader.host.sandbox.plain import Plain
 from grader.host.zygote import Zygote
@@ -146,7 +146,10 @@ class Engine:
         if self._interrupted:
             raise GraderError("the run was interrupted")
         with contextlib.suppress(Gone), self._taken(self.size) as (zygote, *_):
-            return _run_once(zygote, script, limits or Limits())
+            try:
+                return _run_once(zygote, script, limits or Limits())
+            except NotBegun:
+                raise not_confined("its process was ended from outside, twice") from None
         if zygote.crash:
             raise GraderError("the grader's runner stopped", cause=zygote.crash, next_step="mhaquiz doctor")
         return Run(Outcome.KILLED, detail="it ended the process that runs it, twice")

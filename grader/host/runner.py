@@ -39,6 +39,10 @@ class Gone(Exception):
     """The zygote has ended, or does not answer."""
 
 
+class NotBegun(Gone):
+    """The runner was ended from outside before it was enclosed, so before anything of the submission's ran."""
+
+
 class Stop(Exception):
     """The run ends here with this outcome."""
 
@@ -169,17 +173,22 @@ class Runner:
         if frame is None or self._confined:
             return frame
         if frame.header.get("confined") is not True:
-            raise _not_confined(str(frame.header.get("why")))
+            raise not_confined(str(frame.header.get("why")))
         self._confined = True
         self.confine_seconds = float(frame.header["seconds"])
         return self._assembler.next()
 
     def _gone(self) -> Stop:
-        """Why a runner ended before it answered. Raises GraderError when none of the submission had run yet."""
+        """Why a runner ended before it answered.
+
+        Raises NotBegun or GraderError when none of the submission had run yet.
+        """
         self._drain()
         self._zygote.await_end(self, GRACE_SECONDS, must=False)
         if not self._confined and not self._said_confined():
-            raise _not_confined("its process ended before it was")
+            if self.ended is not None and os.WIFSIGNALED(self.ended.status):
+                raise NotBegun
+            raise not_confined("its process ended before it was")
         if self.ended is None:
             return Stop(Outcome.KILLED, "it closed the channel to the grader")
         if os.WIFSIGNALED(self.ended.status):
@@ -247,7 +256,8 @@ class Runner:
             size, count = written(folder, self.limits.scratch_files)
         except Locked:
             raise Stop(
-                Outcome.OUTPUT_LIMIT, "it locked a folder, so that its files cannot be counted"
+                Outcome.OUTPUT_LIMIT,
+                "its folders are locked or too deep, so that its files cannot be counted",
             ) from None
         size += unnamed(self._zygote.pid)
         if size > self.limits.scratch_bytes:
@@ -257,7 +267,8 @@ class Runner:
             raise Stop(Outcome.OUTPUT_LIMIT, f"it made more than {self.limits.scratch_files} files")
 
 
-def _not_confined(why: str) -> GraderError:
+def not_confined(why: str) -> GraderError:
+    """A wall could not be raised: never the submission's fault."""
     return GraderError(
         "the runner could not be enclosed, so the submission was not run",
         cause=why,

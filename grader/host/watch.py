@@ -7,6 +7,8 @@ itself holds.
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
 import os
 import stat
 from dataclasses import dataclass
@@ -46,26 +48,34 @@ def _resident(pid: int) -> int | None:
 
 
 class Locked(Exception):
-    """A folder that cannot be looked into, so that nobody can tell how much is in it."""
+    """A folder that is closed, or too deep to be named, so that nobody can tell how much is in it."""
 
 
 def written(folder: str, most: int) -> tuple[int, int]:
     """Bytes and number of the files below a folder; counts no further than `most`, follows no link. Raises Locked."""
     size = count = 0
-    for _, folders, files, descriptor in os.fwalk(folder, onerror=_locked):
-        count += len(folders) + len(files)
-        if count > most:
-            break
-        for name in files:
-            # A file that has gone meanwhile takes nothing.
-            with contextlib.suppress(FileNotFoundError):
-                size += os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_blocks * 512
+    waiting = [folder]
+    while waiting and count <= most:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in itertools.islice(entries, most + 1):
+                    count += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        size += _size(entry)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.ENAMETOOLONG):
+                raise Locked from error
     return size, count
 
 
-def _locked(error: OSError) -> None:
-    if isinstance(error, PermissionError):
-        raise Locked from error
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except FileNotFoundError:
+        # Gone meanwhile, so it takes nothing.
+        return 0
 
 
 def unnamed(zygote: int) -> int:

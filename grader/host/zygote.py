@@ -198,7 +198,7 @@ class Zygote:
         words = self._last_words()
         self.crash = words if by_itself else ""
         self.close()
-        if runner is not None and self.sandbox.host_pids:
+        if runner is not None and self.sandbox.host_pids and runner.pid > 1:
             # It dies with the zygote, but what it has started does not.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(runner.pid, signal.SIGKILL)

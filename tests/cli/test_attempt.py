@@ -34,7 +34,7 @@ class Warm:
 
 @pytest.fixture(autouse=True)
 def warm(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grader.host.engine.Engine", lambda: Warm(engine))
+    monkeypatch.setattr("grader.host.engine.Engine", lambda sandbox: Warm(engine))
 
 
 @pytest.fixture
@@ -342,3 +342,30 @@ def test_in_a_process_of_its_own(process: Process, pack: Path) -> None:
     done = process("attempt", "pair-up", "--format", "json", "--problems", str(pack))
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["verdict"] == "passed"
+
+
+# Time
+
+
+def test_more_time_can_be_given(attempt: Run) -> None:
+    """For one attempt, in place of the problem's."""
+    written("import time\n\n\ndef pair_up(x):\n    time.sleep(0.4)\n")
+    result = attempt("pair-up", "--seconds", "0.3")
+    assert result.exit_code == 1
+    assert "it took more than 0.3 s" in result.output
+    assert "For code that is compiled first, `--seconds 120` allows more." in " ".join(result.output.split())
+
+
+def test_no_time_at_all_is_wrong_usage(attempt: Run) -> None:
+    assert attempt("pair-up", "--seconds", "0").exit_code == 2
+
+
+# The sandbox
+
+
+def test_a_sandbox_that_is_not_there_is_said(attempt: Run) -> None:
+    written(RIGHT)
+    result = attempt("pair-up", MHAQUIZ_SANDBOX="moat")
+    assert result.exit_code == 2
+    assert "there is no sandbox `moat`" in result.output
+    assert "set it to one of bubblewrap, landlock, plain" in result.output

@@ -186,6 +186,7 @@ WALLED = {
     ("bubblewrap", "realtime_signal"): _failed("your code returned None"),
     ("bubblewrap", "kills_parent"): _failed("your code returned None"),
     ("landlock", "kills_parent"): _raised("PermissionError: [Errno 1] Operation not permitted"),
+    ("landlock", "locked_folder"): _invalid("importing the file raised PermissionError"),
     ("landlock", "stops_parent"): _invalid("importing the file raised PermissionError"),
 }
 MESSY = ("deep_folders", "locked_folder", "double_fork", "stops_parent")

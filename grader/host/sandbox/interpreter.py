@@ -26,6 +26,8 @@ def guest_environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # Without the script compiler a scripted function is the Python function: its names, lines and exceptions show.
     fixed = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTORCH_JIT": "0"}
+    # No pool of compilers beside the submission: its threads and processes would be taken for the submission's.
+    fixed["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     # Who runs it is nobody's business, but libraries that name a cache after the user must find a name.
     return {**kept, "LANG": "C.UTF-8", "USER": "submission", "LOGNAME": "submission", **fixed}
 
