@@ -290,6 +290,7 @@ def probe():
     return ""
 """,
         left=lambda bait: ", ".join(bait.remove_files()),
+        plain=OnPlain.HOLDS,
     ),
 )
 
