@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -114,19 +115,17 @@ def measure(problem_id: str, draws: int) -> list[Line]:
     source = library.solution_source(problem_id) + (_NEAR if near else "")
     versions = Versions(problem, source, str(library.solution_path(problem_id)))
     honest = [v.name for v in versions.listed if v.kind in ("reference", "right")]
-    return [_line(versions, name, draws) for name in [*honest, *(_NEAR_NAMES if near else ())]]
-
-
-def _line(versions: Versions, name: str, draws: int) -> Line:
-    single = confirmed = 0
+    names = [*honest, *(_NEAR_NAMES if near else ())]
+    single, confirmed = Counter[str](), Counter[str]()
     for draw in range(draws):
-        planner = Planner(versions.problem, f"honest-{draw}")
+        planner = Planner(problem, f"honest-{draw}")
         versions.begin(planner.seed)
         trials = list(_prepared(versions, planner, plan(planner)))
-        failed = _failed(versions, name, trials)
-        single += bool(failed)
-        confirmed += bool(failed) and _confirmed(versions, name, planner, trials, failed)
-    return Line(versions.problem.id, name, draws, single, confirmed)
+        for name in names:
+            failed = _failed(versions, name, trials)
+            single[name] += bool(failed)
+            confirmed[name] += bool(failed) and _confirmed(versions, name, planner, trials, failed)
+    return [Line(problem.id, name, draws, single[name], confirmed[name]) for name in names]
 
 
 def _prepared(versions: Versions, planner: Planner, trials: Sequence[Trial]) -> Iterator[Trial]:

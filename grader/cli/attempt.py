@@ -16,6 +16,7 @@ from grader.cli.failure import warn
 from grader.content import Library
 from grader.errors import UsageError
 from grader.store.errors import StoreUnavailable
+from grader.store.folder import state_folder
 
 if TYPE_CHECKING:
     from grader.host.sandbox.base import Sandbox
@@ -191,7 +192,7 @@ def _sandbox(library: Library, device: str) -> Sandbox:
     from grader.host.sandbox.plain import Plain
 
     on_gpu = device != "cpu" and Path("/dev/nvidiactl").exists()
-    return Plain() if on_gpu else choose(library.folders())
+    return Plain() if on_gpu else choose((*library.folders(), state_folder()))
 
 
 def _device(name: str) -> str:
