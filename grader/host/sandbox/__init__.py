@@ -35,14 +35,16 @@ def choose(hide: Sequence[Path] = (), *, strangers: bool = False) -> Sandbox:
             f"there is no sandbox `{wanted}`", where=VARIABLE, next_step=f"set it to one of {names}"
         )
     fit = [s for s in known if wanted in ("", s.name) and (s.holds_strangers or not strangers)]
-    reasons = {sandbox.name: sandbox.available() for sandbox in fit}
+    reasons: dict[str, str] = {}
     for sandbox in fit:
-        if reasons[sandbox.name] is None:
+        reason = sandbox.available()
+        if reason is None:
             return sandbox
+        reasons[sandbox.name] = reason
     raise _none(wanted, reasons)
 
 
-def _none(wanted: str, reasons: dict[str, str | None]) -> UsageError:
+def _none(wanted: str, reasons: dict[str, str]) -> UsageError:
     if not reasons:
         return UsageError(
             f"the sandbox `{wanted}` does not hold other people's code",
